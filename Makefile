@@ -17,12 +17,18 @@ PIP_QUIET := --quiet --disable-pip-version-check
 BUILD_NEEDS := "scikit-build-core>=1.1" "nanobind>=3.1,<4" cmake ninja
 # Extras that are not frameworks: Parquet, queries and the viewer are tested, too; httpx2 is for its test client.
 TEST_NEEDS := "pytest>=8" "pytest-xdist>=3.5" "hypothesis>=6.100" "pyarrow>=15" "duckdb>=2,<3" "starlette>=1,<2" "uvicorn>=0.30" "httpx2>=2"
-LINT_NEEDS := "ruff>=0.14" "mypy>=1.13" "clang-format>=18"
+# Exact, so that a new release of a linter turns no build red.
+LINT_NEEDS := "ruff==0.17.5" "mypy==2.4.1" "clang-format==23.1.3"
+# Engines that `tfr build --engine` runs on; tests/cluster starts real clusters on this machine.
+CLUSTER_NEEDS := "ray==2.60.*" "distributed==2026.8.*"
 INTEROP_NEEDS := "tensorflow-cpu==2.21.*" tensorflow-datasets pyarrow pandas polars duckdb datasets torch==2.13.0 torchdata jax grain
 
 # The viewer's page is tested in Debian's Chromium, its accessibility with axe.
 VIEW_NEEDS := "playwright>=1.50"
 AXE := axe-core@4.14.0
+# Object storage is tested on servers: moto (S3), Azurite (Azure), nginx, and one of ours that misbehaves.
+REMOTE_NEEDS := "moto[s3]>=5.2" flask flask-cors
+AZURITE := azurite@3.37.0
 
 # A change to any of these means the installed package is not the one in this folder.
 NATIVE := $(shell find native/core native/os native/engine native/bindings -name '*.h' -o -name '*.cc')
@@ -49,9 +55,19 @@ help:  ## list the targets
 	.venv-interop/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(INTEROP_NEEDS)
 	touch $@
 
+.venv-cluster/.tools: Makefile
+	$(PYTHON) -m venv .venv-cluster
+	.venv-cluster/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(CLUSTER_NEEDS)
+	touch $@
+
 .venv-view/.tools: Makefile
 	$(PYTHON) -m venv .venv-view
 	.venv-view/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(VIEW_NEEDS)
+	touch $@
+
+.venv-remote/.tools: Makefile
+	$(PYTHON) -m venv .venv-remote
+	.venv-remote/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(REMOTE_NEEDS)
 	touch $@
 
 .venv-bench/.tools: Makefile benchmarks/requirements.txt benchmarks/build-constraints.txt
@@ -77,10 +93,12 @@ build/wheel/.built: .venv/.tools $(SOURCES)
 	touch $@
 
 # The version does not change with the sources, so pip needs --force-reinstall.
-.venv/.installed .venv-interop/.installed .venv-view/.installed .venv-bench/.installed: %/.installed: %/.tools build/wheel/.built
+.venv/.installed .venv-interop/.installed .venv-cluster/.installed .venv-view/.installed .venv-remote/.installed .venv-bench/.installed: %/.installed: %/.tools build/wheel/.built
 	$*/bin/python -m pip install $(PIP_QUIET) --force-reinstall --no-deps build/wheel/*.whl
-	$*/bin/python -m pip install $(PIP_QUIET) build/wheel/*.whl
+	$*/bin/python -m pip install $(PIP_QUIET) "$$(echo build/wheel/*.whl)$(EXTRAS)"
 	touch $@
+
+.venv-remote/.installed: EXTRAS := [remote]
 
 .venv-asan/.installed: .venv-asan/.tools $(SOURCES)
 	PATH="$(CURDIR)/.venv-asan/bin:$$PATH" .venv-asan/bin/python -m pip install $(PIP_QUIET) --no-build-isolation \
@@ -110,25 +128,53 @@ test-native: build-native
 
 .PHONY: test-python
 test-python: .venv/.installed
-	.venv/bin/python -m pytest tests --ignore=tests/interop -m "not resources" -n $(JOBS) $(ARGS)
-	.venv/bin/python -m pytest tests --ignore=tests/interop -m resources $(ARGS) || [ $$? = 5 ]  # 5: ARGS chose none of them
+	.venv/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster -m "not resources" -n $(JOBS) $(ARGS)
+	.venv/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster -m resources $(ARGS) || [ $$? = 5 ]  # 5: ARGS chose none of them
 
 .PHONY: view-test
 view-test: .venv-view/.installed build/view/axe.min.js  ## the viewer's page in a real Chromium; screenshots in build/view/screenshots
-	tests/view/browser/install_chromium.sh
+	tests/view/browser/install_tools.sh
 	.venv-view/bin/python -m pytest tests/view/browser -n $(JOBS) $(ARGS)
 
 build/view/axe.min.js: Makefile
-	@command -v npm >/dev/null || { echo 'view-test needs npm, for $(AXE)' >&2; exit 1; }
+	tests/view/browser/install_tools.sh
 	mkdir -p build/view
 	npm pack --silent --pack-destination build/view $(AXE)
 	tar -xzf build/view/axe-core-*.tgz -C build/view --strip-components=1 package/axe.min.js
 	rm build/view/axe-core-*.tgz
 	touch $@
 
+.PHONY: remote-test
+remote-test: .venv-remote/.installed build/azurite/.installed  ## object storage: S3, GCS, Azure and HTTP on servers of this machine, with faults
+	tests/remote/install_nginx.sh
+	.venv-remote/bin/python -m pytest tests/remote -n $(JOBS) $(ARGS)
+
+build/azurite/.installed: Makefile
+	@command -v npm >/dev/null || { echo 'remote-test needs npm, for $(AZURITE)' >&2; exit 1; }
+	npm install --silent --no-audit --no-fund --no-save --prefix build/azurite $(AZURITE)
+	touch $@
+
+# Their seed is printed; SHARE and TIMES make them shorter, ARGS="--seed 7 --only convert" repeats one.
+.PHONY: faults kills limits
+faults: .venv/.installed  ## let each system call of each command fail (SHARE=1: every one)
+	.venv/bin/python tests/trust/faults.py --share $(or $(SHARE),1) $(ARGS)
+kills: .venv/.installed  ## kill, terminate and interrupt each command that writes, TIMES=100 each
+	.venv/bin/python tests/trust/kills.py --times $(or $(TIMES),100) $(ARGS)
+limits: .venv/.installed  ## run each command with little memory, few files, small files, few processes, a read-only folder
+	.venv/bin/python tests/trust/limits.py --share $(or $(SHARE),1) $(ARGS)
+
+.PHONY: pictures
+pictures: .venv-view/.installed  ## make the pictures of the viewer in docs/pictures, for the READMEs
+	tests/view/browser/install_tools.sh
+	.venv-view/bin/python docs/pictures/make.py
+
 .PHONY: interop
 interop: .venv-interop/.installed  ## real TensorFlow and TFDS read what we write, and the other way round
 	TF_CPP_MIN_LOG_LEVEL=2 .venv-interop/bin/python -m pytest tests/interop $(ARGS)
+
+.PHONY: cluster
+cluster: .venv-cluster/.installed  ## builds and verbs on real Ray and Dask clusters, with killed and stopped workers; LONG=1: 20 kills each
+	.venv-cluster/bin/python -m pytest tests/cluster $(ARGS)
 
 .PHONY: bench
 bench: .venv-bench/.installed $(if $(MORE),.venv-bench-more/.tools)  ## time tfrkit against TensorFlow and peers, write benchmarks/RESULTS.md (ARGS=--quick: smoke; MORE=1: two more peers)
@@ -137,6 +183,10 @@ bench: .venv-bench/.installed $(if $(MORE),.venv-bench-more/.tools)  ## time tfr
 .PHONY: fuzz
 fuzz:  ## feed the native core hostile bytes, SECONDS=30 for each target (needs clang)
 	native/fuzz/run.sh $(SECONDS_EACH)
+
+.PHONY: stress
+stress: .venv/.installed  ## eight threads read at random, with closes, damage and Ctrl-C, for SECONDS=30
+	.venv/bin/python tests/stress/run.py --seconds $(SECONDS_EACH) $(ARGS)
 
 .PHONY: sanitize
 sanitize: sanitize-native sanitize-threads sanitize-python  ## C++ and Python tests under the address, undefined-behaviour and (C++) thread sanitizers
@@ -166,7 +216,7 @@ sanitize-python: .venv-asan/.installed
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	PYTHONMALLOC=malloc TFRKIT_SANITIZE=1 \
 	LD_PRELOAD="$$($$CXX -print-file-name=libasan.so) $$($$CXX -print-file-name=libstdc++.so)" \
-	.venv-asan/bin/python -m pytest tests --ignore=tests/interop -m "not resources" $(ARGS)
+	.venv-asan/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster -m "not resources" $(ARGS)
 
 .PHONY: compilers
 compilers: .venv/.tools  ## build and run the C++ tests with every g++ and clang there is, and with zig for other machines
@@ -201,7 +251,7 @@ wheel: build/wheel/.built  ## build a wheel into dist/
 
 .PHONY: clean
 clean:  ## remove environments, builds and caches
-	rm -rf .venv .venv-interop .venv-bench .venv-bench-more .venv-asan .venv-zig build build-* dist demo .bench
+	rm -rf .venv .venv-interop .venv-cluster .venv-view .venv-remote .venv-bench .venv-bench-more .venv-asan .venv-zig build build-* dist demo .bench
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -2,7 +2,8 @@
 
     python benchmarks/run.py                      all rows, full data, writes benchmarks/RESULTS.md
     python benchmarks/run.py --quick              small data, two minutes: checks results, prints ratios
-    python benchmarks/run.py --only gzip,sql      rows whose name contains one of these; "cost" is memory and starts
+    python benchmarks/run.py --only gzip,sql      rows whose name contains one of these; "cost" is memory and starts,
+                                                  "view" the viewer, written to benchmarks/RESULTS-view.md
 
 Standard output carries one JSON row per measurement.
 """
@@ -74,6 +75,10 @@ def main() -> None:
     costs = cost.measure(root) if "tfrkit" in sides and any(part in "cost" for part in wanted) else None
     if costs:
         print(json.dumps(costs), flush=True)
+    if any(part in "view" for part in wanted):
+        quick = ["--quick"] if options.quick else []
+        program = Path(__file__).with_name("view.py")
+        subprocess.run([sys.executable, program, "--cache", options.cache, *quick], check=True)
     if options.quick or options.without:
         print(report.to_markdown(measured, costs, facts, command="make bench"), file=sys.stderr)
         return

@@ -15,7 +15,7 @@ import tfrkit
 from tfrkit import errors
 from tfrkit.batches.access import Records
 from tfrkit.batches.loop import BatchIterator
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.main import HELP, make_app
 from tfrkit.compat import tensorflow as compat
 from tfrkit.compat.names import NAMES, WITHOUT_EFFECT

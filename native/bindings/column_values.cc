@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "bindings/numpy_arrays.h"
+
 namespace tfrkit {
 namespace {
 
@@ -13,7 +15,7 @@ constexpr const char* kKindNames[] = {"unset", "bytes", "float", "int64"};  // b
 template <class T>
 nb::object Optional(PoolVector<T>&& values) {
   if (values.empty()) return nb::none();
-  return nb::cast(ToArray(std::move(values)));
+  return WrapArray(std::move(values));
 }
 
 }  // namespace
@@ -59,12 +61,17 @@ std::vector<KnownName> ParseNames(nb::sequence names) {
 nb::object WrapValues(Kind kind, Column* column) {
   switch (kind) {
     case Kind::kInt64:
-      return nb::cast(ToArray(std::move(column->ints)));
+      return WrapArray(std::move(column->ints));
     case Kind::kFloat:
-      return nb::cast(ToArray(std::move(column->floats)));
+      return WrapArray(std::move(column->floats));
     default:
-      return nb::make_tuple(ToArray(std::move(column->bytes)), ToArray(std::move(column->byte_offsets)));
+      return nb::make_tuple(WrapArray(std::move(column->bytes)), WrapArray(std::move(column->byte_offsets)));
   }
+}
+
+nb::object WrapTensor(Kind kind, Column* column, const TensorExchange& exchange) {
+  return kind == Kind::kInt64 ? ToTensor(std::move(column->ints), exchange)
+                              : ToTensor(std::move(column->floats), exchange);
 }
 
 nb::tuple WrapColumn(Kind kind, Column* column, nb::object values) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bindings/buffers.h"
+#include "bindings/tensors.h"
 #include "core/columns/column_builder.h"
 #include "core/wire/record_types.h"
 
@@ -25,6 +26,8 @@ std::vector<KnownName> ParseNames(nb::sequence names);
 
 // An array of the numbers of a column; (bytes, offsets) for bytes.
 nb::object WrapValues(Kind kind, Column* column);
+// A tensor of the numbers of a column. REQUIRES: it has numbers.
+nb::object WrapTensor(Kind kind, Column* column, const TensorExchange& exchange);
 // (values, splits, list_splits, presence, frame_presence), None where there are none. `values` are in place
 // of the column's own, if given.
 nb::tuple WrapColumn(Kind kind, Column* column, nb::object values = {});

@@ -124,6 +124,8 @@ class Engine {
   }
   void EndFeed() { engine().EndFeed(); }
 
+  void GiveTensors(nb::handle exchange) { exchange_ = FindExchange(exchange); }
+
   // (num_rows, columns, faults), or None where the caller has to do something, or nothing more comes.
   nb::object Take() {
     MadeBatch made;
@@ -240,7 +242,8 @@ class Engine {
     for (size_t i = 0; i < made->columns.size(); ++i) {
       Column* const column = &made->columns[i];
       if (plain_[i]) {
-        columns.append(WrapValues(kinds_[i], column));
+        columns.append(exchange_ == nullptr ? WrapValues(kinds_[i], column)
+                                            : WrapTensor(kinds_[i], column, *exchange_));
       } else if (kinds_[i] == Kind::kBytes && column->byte_offsets.empty()) {
         columns.append(WrapColumn(kinds_[i], column, WrapViews(&column->views, marks)));
       } else {
@@ -291,6 +294,7 @@ class Engine {
   EngineOptions options_;
   std::vector<Kind> kinds_;
   std::vector<bool> plain_;
+  const TensorExchange* exchange_ = nullptr;
   std::deque<HeldShard> shards_;  // from `first_shard_` on
   uint32_t first_shard_ = 0;
   bool drops_ = false;  // shards are pieces, dropped when they were read
@@ -340,6 +344,11 @@ void BindEngine(nb::module_& m) {
                    "numpy.typing.NDArray[numpy.uint64]) -> None"),
            "The records of more batches, one after the other, and the number of rows of each.")
       .def("end_feed", &Engine::EndFeed, "No more batches come.")
+      .def("give_tensors", &Engine::GiveTensors, nb::arg("exchange"),
+           nb::sig("def give_tensors(self, exchange: object) -> None"),
+           "Give plain columns as tensors of the framework whose `__dlpack_c_exchange_api__` this is; arrays "
+           "if "
+           "its version is not known.")
       .def(
           "take", &Engine::Take,
           nb::sig("def take(self) -> tuple[int | None, typing.Any, list[tuple[int, int, int, Fault | None]] "

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bindings/columns.h"
+#include "bindings/numpy_arrays.h"
 
 namespace tfrkit {
 
@@ -149,8 +150,9 @@ class Values {
   // All numbers of the column, made when something asks for them. The numbers stay where they are.
   const nb::object& Array() {
     if (array_.is_valid()) return array_;
-    array_ = field_.kind == Kind::kInt64 ? nb::cast(ToArray(std::move(column_.ints)))
-                                         : nb::cast(ToArray(std::move(column_.floats)));
+    // As the arrays of batches are made: an int64 of NumPy must not be two different types.
+    array_ = field_.kind == Kind::kInt64 ? WrapArray(std::move(column_.ints))
+                                         : WrapArray(std::move(column_.floats));
     if (!field_.dtype.is_none()) array_ = array_.attr("astype")(field_.dtype);
     return array_;
   }

@@ -389,6 +389,11 @@ class BatchEngine:
     def end_feed(self) -> None:
         """No more batches come."""
 
+    def give_tensors(self, exchange: object) -> None:
+        """
+        Give plain columns as tensors of the framework whose `__dlpack_c_exchange_api__` this is; arrays if its version is not known.
+        """
+
     def take(self) -> tuple[int | None, Any, list[tuple[int, int, int, Fault | None]] | None] | None:
         """
         The next batch: (number of rows, columns, faults as (shard, record, offset, Fault or None for out of memory)); (None, shard, faults) at a shard that failed. None where shards are wanted, the engine is hungry or foreign, or the pass is over.

@@ -1,4 +1,4 @@
-"""Limits on memory and work: one table, because together they bound the memory of a pass.
+"""Default sizes of options, and limits on memory and work: one table, because together they bound the memory of a pass.
 
 Limits are read on each use, so a test can set one: ``monkeypatch.setattr(LIMITS, "held_nbytes", 0)``.
 """
@@ -6,6 +6,12 @@ Limits are read on each use, so a test can set one: ``monkeypatch.setattr(LIMITS
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+DEFAULT_AHEAD_NBYTES = 256 << 20  # batches that are read ahead
+DEFAULT_SHARD_NBYTES = 256 << 20  # few files, and still enough of them for several readers
+DEFAULT_TAR_SIZE = "1GB"
+DEFAULT_SHUFFLE_MEMORY = "1GB"
+DEFAULT_BENCH_NBYTES = 16 << 20  # of a dataset are timed
 
 
 @dataclass
@@ -16,6 +22,21 @@ class Limits:
     digest_nbytes: int = 1 << 20  # hashed per step
     spare_nbytes: int = 16 << 20  # required free space in addition to the expected output
     sweep_share: float = 0.01  # share of the time that may be spent looking for temporaries of dead processes
+
+    # Remote storage. Requests of 8 MiB reach the full rate of a connection; the number in flight hides their latency.
+    block_nbytes: int = 8 << 20
+    first_block_nbytes: int = 1 << 20  # a stream starts small: often only the first records are read
+    stream_blocks: int = 16  # of one stream that are requested ahead of the reader
+    max_requests: int = 64  # in flight per store
+    first_requests: int = 32  # in flight at first: more after successes, fewer after "slow down"
+    request_tries: int = 10  # for each request, with pauses that double
+    retry_seconds: float = 0.1  # the first pause
+    stall_seconds: float = 20.0  # a connection that sends nothing for this time is given up
+    # Ranges closer than this become one request: a request costs as much as this many bytes of a stream.
+    gap_nbytes: int = 128 << 10
+    wide_gap_nbytes: int = 1 << 20  # for few ranges, which wait for latency only
+    max_text_nbytes: int = 256 << 20  # of sidecars; more is refused
+    lease_seconds: float = 120.0  # without renewal, after which the writer of a remote folder is taken for dead
 
     # Reading shards. Inflated pieces stay in the L2 cache between checking and parsing; pieces that are copied to bytes
     # objects are touched twice, so they are smaller.
@@ -65,6 +86,8 @@ class Limits:
     parquet_batch_nbytes: int = 4 << 20
 
     # Whole datasets.
+    results_nbytes: int = 64 << 20  # results of threads that wait for the pass to take them
+    queue_nbytes: int = 64 << 20  # output that waits for the thread that writes it
     chunk_records: int = 32768  # records per step of statistics: their columns stay in the cache
     probed_records: int = 32  # per chunk, to guess the meaning of features
     max_features: int = 20_000  # more are refused: each name takes memory, and every record may have a new one

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 T = TypeVar("T")
 _MAX_THREADS = 16
+_MIN_NBYTES = 1 << 20  # of an input: starting threads takes longer than to read less on one
 
 
 def count_cores() -> int:
@@ -44,9 +45,11 @@ def _read_quota(root: str) -> float | None:
     return None
 
 
-def choose_threads(threads: int | None) -> int:
-    """Return the given number of threads, or one per core."""
-    return min(_MAX_THREADS, count_cores()) if threads is None else threads
+def choose_threads(threads: int | None, nbytes: int | None = None) -> int:
+    """Return the given number of threads, or one per core; only one for a small input of known size."""
+    if threads is not None:
+        return threads
+    return 1 if nbytes is not None and nbytes < _MIN_NBYTES else min(_MAX_THREADS, count_cores())
 
 
 def submit(executor: Executor, job: Callable[[], T]) -> Future[T]:
@@ -68,14 +71,17 @@ def run_ahead(
     size_of: Callable[[T], int] = lambda result: 1,
     stop: threading.Event | None = None,
 ) -> Generator[T, None, None]:
-    """Yield the results of `jobs` in order, computed ahead on threads.
+    """Yield the results of `jobs` in order, computed ahead on threads; with one thread, in the caller's thread.
 
     At most about `max_nbytes` of results are kept, estimated from the size of the last one, but at least one job per
     thread; by default two jobs per thread. An error is raised in place of its result, an error of `jobs` itself after
-    the results before it. Threads stop with the consumer, after the jobs they are at; a long job should look at `stop`,
+    the results before it. If the consumer stops, threads end after their current jobs; a long job should check `stop`,
     which is set then.
     """
-    from concurrent.futures import ThreadPoolExecutor  # not worth it with one thread
+    if threads <= 1:
+        yield from _run_here(jobs, stop)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # takes 20 ms
 
     executor = ThreadPoolExecutor(threads, thread_name_prefix="tfrkit")
     waiting: deque[Future[T]] = deque()
@@ -111,6 +117,15 @@ def run_ahead(
         executor.shutdown(wait=True)
 
 
+def _run_here(jobs: Iterator[Callable[[], T]], stop: threading.Event | None) -> Iterator[T]:
+    try:
+        for job in jobs:
+            yield job()
+    finally:
+        if stop is not None:
+            stop.set()
+
+
 def map_ahead(
     function: Callable[[Item], T], items: Iterable[Item], *, threads: int, stop: threading.Event | None = None
 ) -> Generator[T, None, None]:
@@ -122,10 +137,7 @@ def map_ahead(
         >>> list(map_ahead(abs, [-1, 2, -3], threads=2))
         [1, 2, 3]
     """
-    if threads <= 1:
-        yield from map(function, items)
-    else:
-        yield from run_ahead((partial(function, item) for item in items), threads=threads, stop=stop)
+    yield from run_ahead((partial(function, item) for item in items), threads=threads, stop=stop)
 
 
 class Run(NamedTuple, Generic[T]):
@@ -218,6 +230,10 @@ class RunsAhead(Generic[T]):
         """Stop the threads and wait for them."""
         if os.getpid() == self._process_id:
             self._is_closed = True
+            # Ctrl-C between taking the lock and the block that uses it leaves it taken: threads would wait forever.
+            with contextlib.suppress(RuntimeError):
+                while True:
+                    self._changed.release()
             self._executor.shutdown(wait=True, cancel_futures=True)
 
     def _submit_more(self) -> None:
@@ -233,7 +249,7 @@ class RunsAhead(Generic[T]):
                 return
 
     def _choose(self) -> _Progress[T] | None:
-        """Choose the run to advance next: the first that no thread is at, else a new one; None if memory is full."""
+        """Choose the run to advance next: the first without a thread, else a new one; None if memory is full."""
         is_full = self._nbytes + self._num_busy * self._step_nbytes >= self._max_nbytes
         for at, begun in enumerate(self._begun):
             if (

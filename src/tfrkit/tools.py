@@ -22,13 +22,16 @@ from tfrkit.ops.reshape.sample_records import sample
 from tfrkit.ops.reshape.shuffle import shuffle
 from tfrkit.ops.reshape.split import split
 from tfrkit.ops.sheet import sheet
-from tfrkit.ops.stats.stats import stats
 from tfrkit.ops.verify.verify import verify
+from tfrkit.storage.bucket import count_requests
+from tfrkit.storage.options import use_storage
+from tfrkit.view.stats import stats
 
 __all__ = [
     "append",
     "convert",
     "count",
+    "count_requests",
     "dedupe",
     "diff",
     "edit",
@@ -50,5 +53,6 @@ __all__ = [
     "split",
     "sql",
     "stats",
+    "use_storage",
     "verify",
 ]

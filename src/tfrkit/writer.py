@@ -26,7 +26,7 @@ from tfrkit.container.writer import Digest, ShardWriter
 from tfrkit.errors import FeatureKindError, GuessedKindWarning, LostRowsWarning, MissingFeatureError, at_row
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.sidecars.places import remove_own
-from tfrkit.storage.resolve import expand_home, open_writer
+from tfrkit.storage.resolve import open_writer, show_address
 
 # Long columns are encoded in runs, so that memory is bounded by the run, not by the column.
 _RUN_ROWS = 1 << 14
@@ -45,7 +45,7 @@ class Writer:
     Equal rows give equal bytes: keys sorted, lists packed. Not thread-safe.
 
     Args:
-        path: The file to write; an existing one is replaced at the end.
+        path: The file to write, or an address (s3://bucket/x.tfrecord); an existing one is replaced at the end.
         compression: "none", "gzip" or "zlib"; "xz" and "zstd", which TensorFlow cannot read. "GZIP", "gz" and "" are
             understood too. None, the default, follows the suffix: .gz, .zlib, .xz and .zst are compressed.
         level: "default", "fast", "small", or a level of the codec.
@@ -71,7 +71,7 @@ class Writer:
         index: bool = False,
         digest: Digest | None = None,
     ) -> None:
-        self._path = expand_home(path)
+        self._path = show_address(path)
         if compression is None:
             refuse_foreign_suffix(self._path)
         chosen = read_compression(compression) or compression_of_name(self._path) or "none"
@@ -265,8 +265,8 @@ class Writer:
 
     def _warn_of_guesses(self, names: Sequence[str]) -> None:
         warnings.warn_explicit(
-            f"feature{'' if len(names) == 1 else 's'} {', '.join(map(show_name, names))} held empty lists only, stored "
-            f"as empty lists of bytes - at {self._path}\n  say what they are lists of: Writer(..., schema=ds.schema)",
+            f"feature{'' if len(names) == 1 else 's'} {', '.join(map(show_name, names))} had only empty lists, stored "
+            f"as empty lists of bytes - at {self._path}\n  give their types: Writer(..., schema=ds.schema)",
             GuessedKindWarning,
             *self._place,
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-# As in `tfrkit.cli.exits`, which is not loaded yet.
+# As in `tfrkit.cli.exit_codes`, which is not loaded yet.
 INTERRUPTED = 130
 TERMINATED = 143
 

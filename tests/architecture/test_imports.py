@@ -26,10 +26,22 @@ def read_table() -> dict[str, set[str]]:
 TABLE = read_table()
 # The public modules and the test tools may import everything; no layer may import the test tools.
 FREE = {"__init__", "testing"}
-FRAMEWORKS = {"tensorflow", "torch", "jax", "pyarrow", "pandas", "polars", "duckdb", "datasets", "ray", "dask"}
+FRAMEWORKS = {
+    "tensorflow",
+    "torch",
+    "jax",
+    "pyarrow",
+    "pandas",
+    "polars",
+    "duckdb",
+    "datasets",
+    "ray",
+    "dask",
+    "distributed",
+}
 # Optional packages may be imported inside functions only, and only in these layers.
 # (`dataset` only names the types of what its feeds give.)
-MAY_USE_FRAMEWORKS = {"dataset", "feeds", "build", "ops", "cli", "compat", "features"}
+MAY_USE_FRAMEWORKS = {"dataset", "feeds", "engines", "build", "ops", "cli", "compat", "features"}
 
 
 def sources() -> list[Path]:

@@ -25,7 +25,7 @@ NATIVE = sorted([*(ROOT / "native").rglob("*.cc"), *(ROOT / "native").rglob("*.h
 HEAVY = [
     "tensorflow", "torch", "jax", "pyarrow", "pandas", "polars", "duckdb", "PIL", "typer", "rich", "click",
     "indexed_gzip", "rapidgzip", "hypothesis", "pytest", "asyncio", "multiprocessing", "google.protobuf",
-    "starlette", "uvicorn", "tfrkit.view",
+    "starlette", "uvicorn", "ray", "dask", "distributed", "tfrkit.view",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""docs/design/walks.md names functions by file: each of them exists."""
+"""Files and functions that docs/design/walks.md and CONTRIBUTING.md name exist."""
 
 from __future__ import annotations
 
@@ -40,3 +40,10 @@ def test_functions_of_the_walks_exist() -> None:
 def test_missing_function_and_missing_file_are_reported() -> None:
     text = "1. `_threads.py` `run_ahead`, `no_such`: words\n2. `no/such.py` `main`: words\n"
     assert find_missing(text) == [("_threads.py", "no_such"), ("no/such.py", "main")]
+
+
+def test_files_where_things_are_exist() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Where is what")[1].split("\n## ")[0]
+    named = re.findall(r"`([\w/]+/\w+(?:\.\w+)?|\w+\.py)`", table)
+    assert len(named) > 20
+    assert [name for name in named if not (SRC / name).exists() and not (ROOT / name).exists()] == []

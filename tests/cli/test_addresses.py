@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 ADDRESS = "s3://bucket/x"
-READING = ["info", "count", "head", "tail", "cat", "schema", "verify", "index", "stats", "bench"]
+READING = ["info", "count", "head", "tail", "cat", "schema", "verify", "index", "stats"]
+# Commands that write to a store.
+UPLOADING = ("merge", "shuffle", "reshard", "split", "convert", "sample")
 WRITING = {
     "merge": [],
     "shuffle": [],
@@ -26,17 +29,42 @@ WRITING = {
 def check(ran, folder: Path) -> None:
     assert ran.out == ""
     [first, second] = ran.err.splitlines()
-    assert first.startswith("tfr: expected a path of this machine, got an address (s3://) - at s3:")
+    assert first.startswith("tfr: expected a local path, got a remote address (s3://) - at s3:")
     assert "aws s3 cp" in second
     assert not (folder / "s3:").exists()
 
 
+@pytest.mark.skipif(find_spec("obstore") is not None, reason="obstore is installed")
 @pytest.mark.parametrize("command", READING)
-def test_reading_from_a_store_is_refused(tfr, tmp_path: Path, command: str) -> None:
-    check(tfr(command, ADDRESS, code=2), tmp_path)
+def test_reading_from_a_store_without_the_client_prints_the_command_that_installs_it(
+    tfr, tmp_path: Path, command: str
+) -> None:
+    ran = tfr(command, ADDRESS, code=2)
+    [first, second] = ran.err.splitlines()
+    assert first == f"tfr: s3:// needs obstore, which is not installed - at {ADDRESS}"
+    assert "pip install 'tfrkit[remote]'" in second
+    assert not (tmp_path / "s3:").exists()
 
 
-@pytest.mark.parametrize("command", WRITING)
+@pytest.mark.parametrize("command", [["bench"], ["edit", "--where", "label = 1", "--drop", "--in-place"]])
+def test_local_verbs_refuse_a_store(tfr, tmp_path: Path, command: list[str]) -> None:
+    check(tfr(command[0], ADDRESS, *command[1:], code=2), tmp_path)
+
+
+@pytest.mark.skipif(find_spec("obstore") is not None, reason="obstore is installed")
+@pytest.mark.parametrize("command", UPLOADING)
+def test_writing_to_a_store_without_the_client_prints_the_command_that_installs_it(
+    tfr, tmp_path: Path, sample: Path, command: str
+) -> None:
+    out = "s3://bucket/out/" if command in ("reshard", "split") else f"{ADDRESS}.tfrecord"
+    ran = tfr(command, sample, "-o", out, *WRITING[command], code=2)
+    [first, second] = ran.err.splitlines()
+    assert first.startswith("tfr: s3:// needs obstore, which is not installed - at s3:")
+    assert "pip install 'tfrkit[remote]'" in second
+    assert not (tmp_path / "s3:").exists()
+
+
+@pytest.mark.parametrize("command", [name for name in WRITING if name not in UPLOADING])
 def test_writing_to_a_store_is_refused(tfr, tmp_path: Path, sample: Path, command: str) -> None:
     ran = tfr(*command.split(), sample, "-o", f"{ADDRESS}.tfrecord", *WRITING[command], code=2)
     check(ran, tmp_path)
@@ -54,7 +82,8 @@ def test_building_into_a_store_is_refused(tfr, tmp_path: Path) -> None:
     check(tfr("build", "table", "t.csv", "-o", ADDRESS, code=2), tmp_path)
 
 
+@pytest.mark.skipif(find_spec("obstore") is not None, reason="obstore is installed")
 def test_query_of_a_store_is_refused(tfr, tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     ran = tfr("sql", f"select * from '{ADDRESS}'", code=2)
-    assert "got an address (s3://)" in ran.err
+    assert "needs obstore" in ran.err

@@ -42,7 +42,7 @@ def test_export_lists_what_was_renamed_and_skipped_and_exits_1(tfr, tmp_path: Pa
     records = [encode_example(row) for row in [*rows, *rows[:1] * 2]]
     (tmp_path / "a.tfrecord").write_bytes(write_frames(records))
     failed = tfr("export", "images", "a.tfrecord", "-o", "out", "--image", "image", code=3)
-    assert "it is not there - at a.tfrecord, record 1, byte" in failed.err
+    assert "got none - at a.tfrecord, record 1, byte" in failed.err
     assert not (tmp_path / "out").exists()
     done = tfr("export", "images", "a.tfrecord", "-o", "out", "--image", "image", "--on-bad", "skip", code=1)
     assert done.lines[0].startswith("skipped: a.tfrecord, record 1, byte ")

@@ -82,7 +82,7 @@ def test_wrong_argument_has_what_and_hint() -> None:
 
 def test_python_names_arguments_where_the_shell_names_options(tfr, sample: Path, tmp_path: Path) -> None:
     (tmp_path / "there.tfrecord").write_bytes(b"precious")
-    with pytest.raises(StorageError, match=r"there already - at .*\n  replace it: force=True$"):
+    with pytest.raises(StorageError, match=r"exists already - at .*\n  replace it: force=True$"):
         tools.merge(sample, tmp_path / "there.tfrecord")
     assert tfr("merge", sample, "-o", "there.tfrecord", code=3).err.endswith("\n  replace it: --force\n")
     with pytest.raises(ValueError, match='shards=8 or shard_size="200MB"$'):

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from tfrkit.cli.main import run_guarded
 from tfrkit.testing.reference import write_frames
 
 COMMANDS = ["info", "head", "count", "schema", "verify", "index"]
@@ -159,6 +160,16 @@ def test_broken_stderr_does_not_stop_the_work(tmp_path: Path) -> None:
     arguments = ["build", "class-folders", "photos", "-o", "out", "--progress", "json"]
     assert run_with_stderr(arguments, tmp_path, "broken").returncode == 0
     assert (tmp_path / "out" / "tfrkit.json").exists()
+
+
+def test_refused_thread_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
+    def run() -> int:
+        raise RuntimeError("can't start new thread")
+
+    assert run_guarded(run, {}) == 3
+    assert capsys.readouterr().err == (
+        "tfr: the system does not allow another thread\n  raise the limit of processes: ulimit -u\n"
+    )
 
 
 def test_interrupt_exits_130_quietly(tmp_path: Path) -> None:

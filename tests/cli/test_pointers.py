@@ -81,5 +81,5 @@ def test_link_that_leads_nowhere_is_named(tfr, tmp_path: Path, place: str) -> No
     (tmp_path / "photos" / place).symlink_to("/nowhere/x.png")
     ran = tfr("build", "class-folders", "photos", "-o", "out", code=3)
     assert "1 of 3 inputs is bad" in ran.err
-    assert f"{place}: link leads nowhere, to '/nowhere/x.png'" in ran.err
+    assert f"{place}: dangling link, to '/nowhere/x.png'" in ran.err
     assert "class folder" not in ran.err

@@ -231,6 +231,6 @@ class TestVerify:
     def test_shape_without_deep_is_wrong_usage(self, tfr, raw: Path) -> None:
         err = tfr("verify", raw, "--shape", "224x224", code=2).err
         assert err.splitlines() == [
-            "tfr: shape is for a deep check, which holds raw pixels against it",
+            "tfr: shape is for a deep check, which compares raw pixels with it",
             "  look deep: --deep",
         ]

@@ -190,7 +190,7 @@ def test_more_of_an_object_detection_that_is_there_is_found(tmp_path: Path) -> N
         ("import keras_nope_cv2\n", "module keras_nope_cv2 is not installed, and is not next to the script"),
         ("import numpy\nimport cv2\n", "at old.py, line 2\n  install it: pip install opencv-python\n"),
         ("from sklearn.utils import shuffle\n", "pip install scikit-learn"),
-        ("import cPickle\n", "module cPickle is of Python 2, not of Python 3 - at old.py, line 1\n  import pickle"),
+        ("import cPickle\n", "module cPickle is part of Python 2 only - at old.py, line 1\n  import pickle"),
         ("import tf_slim\n", "module tf_slim is not installed, and tfrkit.compat does not train - at old.py"),
         ("from object_detection.protos import x\n", "module object_detection.protos is not installed, and"),
         ("import beside\n", "at BESIDE, line 2\n  train with PyTorch"),

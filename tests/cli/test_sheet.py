@@ -5,7 +5,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from tfrkit.pictures.tiles import FAULT, Layout
+from tfrkit.pictures.colors import FAULT
+from tfrkit.pictures.tiles import SheetLayout
 from tfrkit.testing.corruption import flip, frame_offsets
 from tfrkit.testing.reference import encode_example, write_frames
 
@@ -16,7 +17,7 @@ def png(color: tuple[int, int, int]) -> bytes:
     return file.getvalue()
 
 
-def colors_of(path: Path, layout: Layout) -> list[object]:
+def colors_of(path: Path, layout: SheetLayout) -> list[object]:
     """The colour in the middle of each tile."""
     half = layout.side // 2
     with Image.open(path) as image:
@@ -29,7 +30,7 @@ def test_sheet_shows_records_in_file_order(tfr, tmp_path: Path) -> None:
     records = [encode_example({b"image": ("bytes", [png(color)]), b"label": ("int64", [7])}) for color in colors]
     (tmp_path / "a.tfrecord").write_bytes(write_frames(records))
     done = tfr("sheet", "a.tfrecord", "-o", "sheet.png", "-n", "4", "--columns", "2", "--size", "64")
-    layout = Layout(4, 2, 64)
+    layout = SheetLayout(4, 2, 64)
     assert done.lines == [f"sheet.png: 4 of 10 records, {layout.width}x{layout.height} pixels"]
     assert done.err == ""
     assert colors_of(tmp_path / "sheet.png", layout) == [colors[number] for number in (0, 3, 6, 9)]
@@ -38,7 +39,7 @@ def test_sheet_shows_records_in_file_order(tfr, tmp_path: Path) -> None:
     assert [tile["label"] for tile in seeded["tiles"]] == ["7"] * 4
     assert (seeded["records"], seeded["findings"], seeded["notes"]) == (10, [], [])
     numbers = [tile["number"] for tile in seeded["tiles"]]
-    assert colors_of(tmp_path / "sheet.png", Layout(4, 6, 128)) == [colors[number] for number in numbers]
+    assert colors_of(tmp_path / "sheet.png", SheetLayout(4, 6, 128)) == [colors[number] for number in numbers]
 
 
 def test_sheet_of_damaged_records_comes_out_and_exits_1(tfr, sample: Path) -> None:
@@ -48,7 +49,7 @@ def test_sheet_of_damaged_records_comes_out_and_exits_1(tfr, sample: Path) -> No
     done = tfr("sheet", "sample.tfrecord", "-o", "sheet.png", code=1)
     assert done.lines[0].startswith(f"sample.tfrecord, record 3, byte {offset}: payload checksum mismatch, stored 0x")
     assert done.lines[1].startswith("sheet.png: 9 of 10 records, ")
-    x, y = Layout(10, 6, 128).locate(3)
+    x, y = SheetLayout(10, 6, 128).locate(3)
     with Image.open(sample.with_name("sheet.png")) as image:
         assert image.getpixel((x, y)) == FAULT
     rows = tfr("sheet", "sample.tfrecord", "-o", "sheet.png", "--force", "--format", "csv", code=1).lines
@@ -66,7 +67,7 @@ def test_sheet_refuses_what_it_cannot_do(tfr, sample: Path, raw: Path) -> None:
     assert "--output" in tfr("sheet", "sample.tfrecord", code=2).err
     assert "ends in .png" in tfr("sheet", "sample.tfrecord", "-o", "x.gif", code=2).err
     assert "did you mean 'label'" in tfr("sheet", "sample.tfrecord", "-o", "x.png", "--label", "lable", code=3).err
-    assert "got records that are none" in tfr("sheet", "lines.tfrecord", "-o", "x.png", code=3).err
+    assert "got other records" in tfr("sheet", "lines.tfrecord", "-o", "x.png", code=3).err
     assert "a pipe" in tfr("sheet", "-", "-o", "x.png", stdin=sample.read_bytes(), code=3).err
     assert not sample.with_name("x.png").exists()
 

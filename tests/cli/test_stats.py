@@ -129,7 +129,7 @@ def test_features_are_chosen_by_name(tfr, sample: Path) -> None:
     ]
     assert names == ["label", "text"]
     assert "no record has feature 'lable'" in tfr("stats", "sample.tfrecord", "--features", "lable", code=3).err
-    assert "expected names of features" in tfr("stats", "sample.tfrecord", "--features", ",", code=2).err
+    assert "expected feature names" in tfr("stats", "sample.tfrecord", "--features", ",", code=2).err
 
 
 def test_content_cannot_move_the_cursor(tfr, tmp_path: Path) -> None:

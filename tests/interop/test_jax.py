@@ -103,7 +103,9 @@ def test_integers_beyond_32_bits_raise_instead_of_being_cut_off(tmp_path: Path) 
     path = str(tmp_path / "a.tfrecord")
     with tfr.Writer(path) as writer:
         writer.write({"id": 2**31})
-    with pytest.raises(tfr.errors.SchemaError, match="feature 'id' expected integers of 32 bits.*got 2147483648"):
+    with pytest.raises(
+        tfr.errors.SchemaError, match="feature 'id' expected integers that fit in 32 bits.*got 2147483648"
+    ):
         next(iter(tfr.open(path).batch(1).to_jax()))
 
 
@@ -155,3 +157,15 @@ def _environment() -> dict[str, str]:
     import os
 
     return {name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "JAX_PLATFORMS")}
+
+
+def test_device_without_a_gpu_raises_one_sentence(dataset: tfr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    if any(found.platform != "cpu" for found in jax.devices()):
+        pytest.skip("there is a GPU")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(RuntimeError, match="^device 'cuda' expected a GPU, PyTorch sees none\n  leave .* and to_jax:"):
+        dataset.batch(3).to_jax(device="cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with pytest.raises(RuntimeError, match="^device 'cuda:0' expected a GPU, JAX sees none, only PyTorch does\n"):
+        dataset.batch(3).to_jax(device="cuda:0")

@@ -50,6 +50,11 @@ def ask_torch_batches(made: Made) -> list[Row]:
     return _unfold(iter(_open(made).batch(5).to_torch()), made)
 
 
+def ask_torch_device(made: Made) -> list[Row]:
+    """As the batches lie on a device, which here is the CPU: all numbers by one copy."""
+    return _unfold(iter(_open(made).batch(5).to_torch(device="cpu")), made)
+
+
 def ask_torch_dataset(made: Made) -> list[Row]:
     """As a trainer's own DataLoader returns them."""
     from torch.utils.data import DataLoader
@@ -85,6 +90,7 @@ def ask_polars(made: Made) -> list[Row]:
 FEEDS: dict[str, Callable[[Made], list[Row]]] = {
     "to_torch": ask_torch,
     "torch_batches": ask_torch_batches,
+    "torch_device": ask_torch_device,
     "torch_dataset": ask_torch_dataset,
     "to_tf": ask_tf,
     "to_jax": ask_jax,

@@ -58,6 +58,8 @@ FORKING = [
     "persistent",
     "resumes",
     "stateful",
+    "stateful_rows",
+    "shared_memory",
     "same_values",
     "changed_in_collate",
     "skipping",
@@ -250,6 +252,19 @@ def test_stateful_data_loader_resumes_where_it_stopped(folder: Path, run: Callab
         assert following == epoch_ids(folder, 1)
 
 
+def test_stateful_data_loader_resumes_rows_under_a_sampler(run: Callable[[str], Any]) -> None:
+    whole, resumed = run("stateful_rows")
+    assert resumed == whole
+    assert sorted(number for batch in whole for number in batch) == list(range(NUM_ROWS))
+
+
+def test_distributed_checkpoint_resumes_with_other_numbers_of_ranks(folder: Path, run: Callable[[str], Any]) -> None:
+    read = run("distributed_checkpoint")
+    assert [len(ranks) for ranks in read] == [2, 4, 1]
+    joined = [batch for ranks in read for batch in join_ranks(ranks)]
+    assert joined == epoch_ids(folder, 0)
+
+
 def test_state_of_another_dataset_raises(folder: Path) -> None:
     state = shuffled(folder, 1).batch(BATCH).to_torch().state_dict()
     loader = shuffled(folder, 3).batch(BATCH).to_torch()
@@ -290,6 +305,29 @@ def test_columns_become_tensors_over_the_same_memory(folder: Path) -> None:
     assert [row.tolist() for row in ragged.to_nested().unbind()] == [[], [0], [0, 1], [0, 1, 2]]
 
 
+def test_batch_without_rows_keeps_its_columns(tmp_path: Path) -> None:
+    with tfr.Writer(tmp_path / "torn.tfrecord") as writer:
+        for number in range(6):
+            writer.write({"id": number, "half": 0.5})
+        for _ in range(2):
+            writer.write_record(b"\xff\xff not an Example")
+    ds = tfr.open(tmp_path / "torn.tfrecord", on_error="skip").shuffle(seed=0)
+    with pytest.warns(tfr.errors.SkippedRecordsWarning, match="2 damaged places"):
+        batches = list(ds.batch(1).to_torch())
+    assert sorted(batch["id"].tolist() for batch in batches) == [[], [], [0], [1], [2], [3], [4], [5]]
+    assert {(batch["id"].dtype, batch["half"].dtype) for batch in batches} == {(torch.int64, torch.float32)}
+
+
+def test_tensors_of_a_batch_have_memory_of_their_own(folder: Path) -> None:
+    batches = list(tfr.open(str(folder / "1/rows-*")).batch(4).to_torch())
+    assert batches[0]["id"].untyped_storage().nbytes() == 4 * 8  # saving one does not save the others
+    version = batches[0]["id"]._version
+    batches[0]["half"] += 1
+    batches[1]["id"] += 1
+    assert batches[0]["id"]._version == version
+    assert batches[0]["id"].tolist() == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "uint16", "uint32", "uint64", "float16", "complex64"])
 def test_dtype_of_an_array_is_kept(dtype: str) -> None:
     array = np.arange(4).astype(dtype)
@@ -321,6 +359,12 @@ def test_frames_of_sequences_are_ragged_in_ragged(folder: Path) -> None:
 
 def test_batches_through_workers_hold_the_same_values(run: Callable[[str], Any]) -> None:
     assert run("same_values") == {"examples": [True, True, 5], "sequences": [True, True, 3]}
+
+
+def test_large_batches_of_workers_lie_in_shared_memory(run: Callable[[str], Any]) -> None:
+    names = run("shared_memory")
+    assert len(names) == 10
+    assert {name.split("_")[0] for name in names} == {"/dev/shm/torch"}
 
 
 def test_what_a_collate_function_changes_arrives(run: Callable[[str], Any]) -> None:
@@ -412,12 +456,12 @@ def test_rank_without_world_size_raises(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["shuffle", "sampler", "drop_last", "collate_fn", "in_order"])
 def test_option_that_is_decided_before_raises(folder: Path, name: str) -> None:
-    with pytest.raises(TypeError, match=f"{name} is decided before PyTorch's loader, got True"):
+    with pytest.raises(TypeError, match=f"{name} is set before PyTorch's loader, got True"):
         shuffled(folder).batch(BATCH).to_torch(**{name: True})
 
 
 def test_batch_that_does_not_divide_between_ranks_raises(folder: Path) -> None:
-    with pytest.raises(ValueError, match="a batch of 12 rows does not divide between 5 ranks"):
+    with pytest.raises(ValueError, match="a batch of 12 rows cannot be divided between 5 ranks"):
         shuffled(folder).batch(BATCH).to_torch(rank=0, world_size=5)
 
 
@@ -464,6 +508,18 @@ def test_killed_training_resumes_where_it_stopped(folder: Path, tmp_path: Path) 
     assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0]
     logged = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert logged == epoch_ids(folder, 0) + epoch_ids(folder, 1)
+
+
+def test_killed_training_leaves_no_shared_memory(folder: Path) -> None:
+    child = start("die_with_shared_memory", folder)
+    output, errors = child.communicate(timeout=TIMEOUT)
+    assert child.returncode == -signal.SIGKILL, errors[-4000:]
+    workers = json.loads(output.splitlines()[-1])
+    assert len(workers) >= 2
+    wait_for_end(workers)
+    # PyTorch names a block by the process that made it.
+    pids = {str(pid) for pid in (child.pid, *workers)}
+    assert [name for name in os.listdir("/dev/shm") if name.startswith("torch_") and name.split("_")[1] in pids] == []
 
 
 @pytest.mark.parametrize("workers", [0, 2])

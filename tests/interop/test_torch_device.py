@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ import tfrkit as tfr  # noqa: E402
 from tfrkit._limits import LIMITS  # noqa: E402
 from tfrkit.errors import CodecError, CpuImagesWarning  # noqa: E402
 from tfrkit.feeds import torch as feed_module  # noqa: E402
+from tfrkit.feeds import torch_device as device_module  # noqa: E402
 from tfrkit.feeds.torch_device import DeviceFeed  # noqa: E402
 from tfrkit.images.decode import decode_image  # noqa: E402
+from tfrkit.ops.bench_gpu import time_gpu  # noqa: E402
 
 SIZE = (48, 40)
 SHAPES = [(100, 150), (60, 50), (300, 20), (64, 64), (48, 40)]
@@ -84,6 +87,19 @@ def test_images_are_those_of_the_cpu(photos: str, device: str, fit: str, antiali
         assert torch.equal(one["few"].values, other["few"].values)
         assert torch.equal(one["few"].row_splits, other["few"].row_splits)
     assert loader.on_cpu == {}
+
+
+def test_images_reach_jax_by_dlpack(photos: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    jax = pytest.importorskip("jax")
+    monkeypatch.setattr(device_module, "DeviceFeed", FeedHere)
+    options = {"size": SIZE, "reduced": False}
+    expected = list(tfr.open(photos).decode(image=options).batch(5).to_torch())
+    given = list(tfr.open(photos).decode(image=options).batch(5).to_jax(device="cuda"))
+    assert len(given) == len(expected) == 5
+    for one, other in zip(given, expected, strict=True):
+        assert isinstance(one["image"], jax.Array)
+        assert np.abs(np.asarray(one["image"]).astype(int) - other["image"].numpy()).max() <= 1
+        assert one["label"].tolist() == other["label"].tolist()
 
 
 def test_images_it_cannot_decode_are_decoded_here_counted_and_named(tmp_path: Path, device: str) -> None:
@@ -186,3 +202,20 @@ def test_feature_called_device_is_a_feature(tmp_path: Path) -> None:
     with tfr.Writer(str(tmp_path / "named.tfrecord")) as writer:
         writer.write({"device": "phone"})
     assert tfr.open(tmp_path / "named.tfrecord").decode(device="text")[0] == {"device": "phone"}
+
+
+def test_bench_times_both_ways_of_decoding(tmp_path: Path) -> None:
+    images = [make_photo(60, 50, seed=n, progressive=n % 4 == 0) for n in range(16)]
+    ds = tfr.open(write(tmp_path / "photos.tfrecord", images))
+    found = time_gpu(list(ds.records()), ds.schema, device="cpu", decode=decode_here)
+    assert found.cpu_images_per_s is not None and found.cpu_images_per_s > 0
+    assert found.gpu_images_per_s is not None and found.gpu_images_per_s > 0
+    assert "25% stay on the CPU, most: progressive JPEG" in found.verdict
+
+
+def test_bench_without_a_gpu_says_so_in_one_sentence(photos: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())  # as if torchvision were there
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    ds = tfr.open(photos)
+    verdict = time_gpu(list(ds.records()), ds.schema).verdict
+    assert verdict == "not with a GPU: PyTorch sees none, the CPU decodes"

@@ -156,7 +156,86 @@ def stateful(folder: str) -> Any:
     return results
 
 
+def stateful_rows(folder: str) -> Any:
+    """torchdata's loader over rows, with a sampler: stop after two batches, resume in a new one."""
+    from torchdata.stateful_dataloader import StatefulDataLoader
+
+    def new_loader() -> Any:
+        torch.manual_seed(SEED)
+        rows = tfr.open(f"{folder}/3/rows-*").select(["id", "half"]).to_torch()
+        return StatefulDataLoader(rows, batch_size=BATCH, shuffle=True)
+
+    whole = ids_of(new_loader())
+    first = new_loader()
+    batches = iter(first)
+    before = [next(batches)["id"].tolist() for _ in range(2)]
+    second = new_loader()
+    second.load_state_dict(first.state_dict())
+    return [whole, before + ids_of(second)]
+
+
+def distributed_checkpoint(folder: str) -> Any:
+    """The loader in a checkpoint of torch.distributed: 2 ranks save it, 4 resume and save, 1 resumes. Returns ids."""
+    read = []
+    for stage, (ranks, steps) in enumerate([(2, 2), (4, 1), (1, None)]):
+        children = []
+        for rank in range(ranks):
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    _train_rank(folder, stage, rank, ranks, steps)
+                    code = 0
+                except BaseException:  # noqa: BLE001  (this process ends here)
+                    traceback.print_exc()
+                finally:
+                    os._exit(code)
+            children.append(child)
+        assert [os.waitpid(child, 0)[1] for child in children] == [0] * ranks
+        read.append([json.loads(Path(folder, f"read-{stage}-{rank}.json").read_text()) for rank in range(ranks)])
+    return read
+
+
+def _train_rank(folder: str, stage: int, rank: int, ranks: int, steps: int | None) -> None:
+    from torch.distributed import checkpoint
+
+    store = f"file://{folder}/store-{stage}"
+    torch.distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=ranks)
+    loader = open_shuffled(f"{folder}/3").batch(BATCH, per_rank=False).to_torch(even="drop")
+    if stage:
+        checkpoint.load({"loader": loader}, checkpoint_id=f"{folder}/checkpoint-{stage - 1}")
+    batches = iter(loader)
+    ids = ids_of(batches if steps is None else (next(batches) for _ in range(steps)))
+    checkpoint.save({"loader": loader}, checkpoint_id=f"{folder}/checkpoint-{stage}")
+    torch.distributed.destroy_process_group()
+    Path(folder, f"read-{stage}-{rank}.json").write_text(json.dumps(ids))
+
+
 # ---- what travels --------------------------------------------------------------------------------------------------
+
+
+def write_large(folder: str) -> str:
+    """Rows whose batches are too large for a pipe."""
+    path = f"{folder}/large.tfrecord"
+    if not Path(path).exists():
+        with tfr.Writer(path) as writer:
+            for number in range(40):
+                writer.write({"id": number, "values": np.arange(100_000) + number})
+    return path
+
+
+def shared_memory(folder: str) -> Any:
+    """Names of the memory that large batches of a worker lie in."""
+    loader = tfr.open(write_large(folder)).batch(4).to_torch(num_workers=1, multiprocessing_context="fork")
+    names = []
+    for number, batch in enumerate(loader):
+        assert batch["values"][3, -1] == 99_999 + 4 * number + 3
+        address = batch["values"].data_ptr()
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            start, stop = (int(part, 16) for part in line.split(" ", 1)[0].split("-"))
+            if start <= address < stop:
+                names.append(line.split(maxsplit=5)[5])
+    return names
 
 
 def same_values(folder: str) -> Any:
@@ -355,6 +434,13 @@ def train_and_die(folder: str) -> Any:
                 tell_workers()
                 os.kill(os.getpid(), signal.SIGKILL)
     return "done"
+
+
+def die_with_shared_memory(folder: str) -> Any:
+    """Die with large batches in hand and on their way."""
+    for _ in tfr.open(write_large(folder)).batch(4).to_torch(num_workers=2, multiprocessing_context="fork"):
+        tell_workers()
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def fail_in_the_middle(folder: str) -> Any:

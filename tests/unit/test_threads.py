@@ -154,3 +154,20 @@ items = iter(ahead)
 print(next(items))
 """
     assert run_python(code) == (0, "0\n", "")
+
+
+def test_close_after_an_interrupt_that_left_the_lock_taken_does_not_wait_forever() -> None:
+    started, goes_on = threading.Event(), threading.Event()
+
+    def make() -> Iterator[bytes]:
+        started.set()
+        assert goes_on.wait(60)
+        yield b"x"
+
+    ahead = RunsAhead([Run(make, 1)], threads=1, max_nbytes=10, step_nbytes=1, size_of=len)
+    with ahead._changed:
+        ahead._submit_more()
+    assert started.wait(60)
+    ahead._changed.acquire()  # as Ctrl-C leaves it, right after the lock was taken
+    goes_on.set()
+    ahead.close()

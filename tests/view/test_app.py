@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -60,7 +61,7 @@ def test_guesses_are_overridden_by_parameters_of_the_same_names(pictures: str, c
         ("/api/rows?first=-1", 400, "first expected a number, got '-1'"),
         ("/api/rows?first=٣", 400, "first expected a number"),
         ("/api/rows?d=1", 404, "dataset 1 of 1"),
-        ("/api/rows?sel=000000", 410, "selection is not known any more"),
+        ("/api/rows?sel=000000", 410, "the selection is no longer known"),
         ("/t?size=9999", 400, "size expected 32 to 512, got 9999"),
         ("/api/record/12", 404, "record 12 of 12"),
         ("/api/place/12", 404, "position 12 of 12"),
@@ -173,6 +174,15 @@ def test_declared_bomb_is_a_tile_that_says_why(tmp_path: Path, connect: Connect)
         writer.write({"image": bytes(bomb)})
     ((row, parts),) = read_tiles(connect(path), "/t?first=0&count=1")
     assert parts == [] and row["cause"]
+
+
+def test_tiles_of_a_file_that_was_truncated_meanwhile_say_why(pictures: str, connect: Connect) -> None:
+    client = connect(pictures)
+    assert read_tiles(client, "/t?first=0&count=1")[0][0]["cause"] is None
+    os.truncate(pictures, os.path.getsize(pictures) // 2)
+    tiles = read_tiles(client, "/t?first=8&count=4")
+    assert len(tiles) == 4
+    assert all("shorter" in tile["cause"] for tile, _ in tiles)
 
 
 def test_hex_explains_the_frame_field_by_field(pictures: str, connect: Connect) -> None:

@@ -179,7 +179,7 @@ def test_post_of_the_page_is_routed() -> None:
 def test_two_hosts_are_refused() -> None:
     request = make_request()
     verdict = check_request(RULES, Request("GET", "/api/set", "", [*request.headers, (b"host", b"evil.example")]))
-    assert verdict == Refusal(421, "host is not one of this server")
+    assert verdict == Refusal(421, "host is not a name of this server")
 
 
 def test_allowed_name_is_a_host() -> None:
@@ -247,7 +247,7 @@ def test_guard_routes_and_keeps_headers_of_the_answer() -> None:
 def test_guard_refuses_in_the_one_error_shape_with_all_headers() -> None:
     status, headers, body = call(make_request(host="evil.example"))
     assert status == 421
-    assert body == '{"ok": false, "error": "host is not one of this server", "status": 421, "where": {}}'
+    assert body == '{"ok": false, "error": "host is not a name of this server", "status": 421, "where": {}}'
     assert headers["content-security-policy"].startswith("default-src 'none'")
 
 

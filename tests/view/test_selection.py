@@ -140,7 +140,7 @@ def test_export_of_a_selection_is_byte_for_byte(pictures: str, tmp_path: Path, c
     whole = client.post("/api/export", json={"as": "tfrecord", "name": "all", "sel": None}).json()
     assert Path(whole["path"]).read_bytes() == Path(pictures).read_bytes()
     again = client.post("/api/export", json={"as": "tfrecord", "name": "all"})
-    assert (again.status_code, again.json()["error"]) == (409, "the output is there already")
+    assert (again.status_code, again.json()["error"]) == (409, "the output exists already")
 
 
 def test_export_as_images_and_as_a_list(pictures: str, tmp_path: Path, connect: Connect) -> None:

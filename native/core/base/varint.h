@@ -86,8 +86,9 @@ inline uint64_t SpreadVarint(uint64_t value) {
   return ((value << 1) & 0x7f007f007f007f00u) | (value & 0x007f007f007f007fu);
 }
 
-// Writes the shortest form. Returns the byte after it. REQUIRES: room for kMaxVarintSize bytes, all of which
-// may be written to.
+// Writes the shortest form, byte by byte, and nothing after it: AppendExample writes the length of a record
+// when its content is already there, so a wider store would overwrite that. Returns the byte after it.
+// REQUIRES: room for kMaxVarintSize bytes.
 inline uint8_t* WriteVarint(uint8_t* p, uint64_t value) {
   if (value < 0x80) {
     *p = static_cast<uint8_t>(value);
@@ -101,7 +102,8 @@ inline uint8_t* WriteVarint(uint8_t* p, uint64_t value) {
   return p;
 }
 
-// The same without a branch for the size, which cannot be predicted from one token to the next.
+// The same without a branch for the size, which cannot be predicted from one token to the next; the bytes
+// after it, up to kMaxVarintSize, may be overwritten.
 inline uint8_t* WriteAnyVarint(uint8_t* p, uint64_t value) {
   if (value >> 56 != 0) [[unlikely]]
     return WriteVarint(p, value);

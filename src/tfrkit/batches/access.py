@@ -27,6 +27,7 @@ from tfrkit.container.records import FrameStream, Policy, list_records, view_rec
 from tfrkit.container.seekable import SeekableInflate
 from tfrkit.container.shards import Shard
 from tfrkit.errors import CompressionError, ContainerError, StaleIndexError, StorageError
+from tfrkit.storage.base import ByteReader
 from tfrkit.storage.forking import renew_lock_after_fork
 
 T = TypeVar("T")
@@ -35,6 +36,8 @@ _HEADER_NBYTES = 8 + 4
 _FRAME_OVERHEAD = 16
 # Neighbouring records of a compressed shard are inflated in pieces of this size.
 _STRETCH_NBYTES = 1 << 20
+# A small remote shard is read as a whole once one record in this many was picked.
+_HOLD_SHARE = 8
 
 
 class ShardAccess:
@@ -44,14 +47,18 @@ class ShardAccess:
         self._shard = shard
         self._index = index
         self._verify = policy.verify
+        self._lock = threading.Lock()
+        self._is_holdable = True
         span = shard.reader.span() if shard.compression == "none" else None
         self.table: _native.FrameTable | None = None  # None for a compressed shard that is not in memory
         self.is_held = False
+        self._num_picked = 0
         self._inflate: SeekableInflate | None = None
         if span is not None:
             self.table = _native.FrameTable(span, index.offsets, policy.verify)
             shard.reader.park()  # the table keeps its own map
         else:
+            renew_lock_after_fork(self)
             # A scan that skipped damage did not see the true end of the stream.
             size = index.inflated_size if policy.on_error == "raise" else None
             try:
@@ -73,9 +80,45 @@ class ShardAccess:
     def offset_of(self, record: int) -> int:
         return int(self._index.offsets[record])
 
+    def record_of(self, record: int) -> int:
+        """Return the number of a record in its file, which counts damage that was skipped, for messages."""
+        return self._index.record_of(record)
+
     def read(self, record: int) -> Record:
         """Read the payload of one record and check it."""
-        return self._require(self.table.read(record) if self.table is not None else self._read_inflated(record), record)
+        payload = self.table.read(record) if self.table is not None else self._read_inflated(record)
+        if not isinstance(payload, bytes) and self.is_remote:
+            return self.read_again(record)
+        return self._require(payload, record)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether records are read from a store by ranges; False for a compressed shard, which is inflated in order."""
+        return self._shard.reader.is_remote and self._shard.compression == "none"
+
+    @property
+    def reader(self) -> ByteReader:
+        return self._shard.reader
+
+    def bounds(self, record: int) -> tuple[int, int]:
+        """Return the first byte of a frame, and the first byte of the next one or the end of the shard."""
+        is_last = record + 1 == self._index.num_records
+        return self.offset_of(record), self._index.inflated_size if is_last else self.offset_of(record + 1)
+
+    def read_again(self, record: int) -> Record:
+        """Read a remote record past any cache, after its checksum failed: it is damage only if it fails again."""
+        [frame] = self._shard.reader.read_ranges([self.bounds(record)], fresh=True)
+        return self._require(_native.read_frame_at(frame, 0, self._verify), record)
+
+    def check_frame(self, frame: bytes, record: int) -> Record:
+        """Return the payload of a remote frame that was read elsewhere; it is read again if a checksum fails."""
+        payload = _native.read_frame_at(frame, 0, self._verify)
+        return payload if isinstance(payload, bytes) else self.read_again(record)
+
+    def wants_all(self, num_picks: int) -> bool:
+        """Count picks from a remote shard; return whether all of it should be read."""
+        self._num_picked += num_picks
+        return not self.is_remote or self._num_picked * _HOLD_SHARE >= self._index.num_records
 
     def read_bytes(self, offset: int, nbytes: int) -> bytes:
         """Read inflated bytes of the shard, unchecked; fewer at its end."""
@@ -88,7 +131,7 @@ class ShardAccess:
     def _require(self, payload: Record | _native.Fault, record: int) -> Record:
         if isinstance(payload, bytes):
             return payload
-        raise fault_to_error(payload, shard=self.name, record=record, offset=self.offset_of(record))
+        raise fault_to_error(payload, shard=self.name, record=self.record_of(record), offset=self.offset_of(record))
 
     def read_stretch(self, start: int, stop: int) -> Iterator[Record | ContainerError]:
         """Yield the checked payload or the error of each record in a range; reads compressed shards in large blocks."""
@@ -119,20 +162,27 @@ class ShardAccess:
     def inflated_size(self) -> int:
         return self._index.inflated_size
 
-    def hold(self) -> bool:
-        """Inflate a compressed shard into memory; return False if decompression fails."""
-        reader = InflateReader(self._shard.reader, self._shard.compression)
-        pieces = []
-        try:
-            while piece := reader.read(1 << 20):
-                pieces.append(piece)
-        except CompressionError:
-            return False  # records before the damage are still read one by one
-        finally:
-            self._shard.reader.park()
-        self.table = _native.FrameTable(b"".join(pieces), self._index.offsets, self._verify)
-        self.is_held = True
-        return True
+    def hold(self, reserve: Callable[[], bool]) -> bool:
+        """Inflate a compressed shard into memory; return whether this call did so, with the space that it reserved.
+
+        One thread inflates, others wait for it. Records of a damaged shard are still read one by one.
+        """
+        with self._lock:
+            if self.is_held or not self._is_holdable or not reserve():
+                return False
+            reader = InflateReader(self._shard.reader, self._shard.compression)
+            pieces = []
+            try:
+                while piece := reader.read(1 << 20):
+                    pieces.append(piece)
+            except CompressionError:
+                self._is_holdable = False
+                return False
+            finally:
+                self._shard.reader.park()
+            self.table = _native.FrameTable(b"".join(pieces), self._index.offsets, self._verify)
+            self.is_held = True
+            return True
 
     def park(self) -> None:
         """Close the file; a table keeps its own map of it."""
@@ -140,10 +190,10 @@ class ShardAccess:
 
     def _read_inflated(self, record: int) -> Record | _native.Fault:
         assert self._inflate is not None
-        offset = self.offset_of(record)
+        offset, stop = self.bounds(record)
+        if self.is_remote:
+            return _native.read_frame_at(self._shard.reader.read_at(offset, stop - offset), 0, self._verify)
         header = self._inflate.read_at(offset, _HEADER_NBYTES)
-        is_last = record + 1 == self._index.num_records
-        stop = self._index.inflated_size if is_last else self.offset_of(record + 1)
         # There may be damage between two frames, so the length in the header limits the read.
         nbytes = min(stop - offset, int.from_bytes(header[:8], "little") + _FRAME_OVERHEAD)
         frame = self._inflate.read_at(offset, nbytes)
@@ -181,6 +231,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
         self._unheld_nbytes = LIMITS.held_nbytes
         self._threads: int | None = None
         self._recall = recall
+        self._stop = threading.Event()
         if counts is not None:
             self._starts = self._add_counts(counts)
 
@@ -247,11 +298,15 @@ class Records(_native.RecordPicker, Sequence[Record]):
                 fault = builder.append_record(access.read(record))
         except MemoryError as error:
             raise locate_memory_error(
-                error, shard=access.name, record=record, offset=access.offset_of(record)
+                error, shard=access.name, record=access.record_of(record), offset=access.offset_of(record)
             ) from None
         if fault is not None:
             raise fault_to_error(
-                fault, shard=access.name, record=record, offset=access.offset_of(record), columns=columns
+                fault,
+                shard=access.name,
+                record=access.record_of(record),
+                offset=access.offset_of(record),
+                columns=columns,
             )
 
     def _locate(self, number: int) -> tuple[ShardAccess, int]:
@@ -264,6 +319,11 @@ class Records(_native.RecordPicker, Sequence[Record]):
         return self.open_shard(shard), wanted - starts[shard]
 
     @property
+    def is_remote(self) -> bool:
+        """Whether a shard is in a store."""
+        return any(shard.reader.is_remote for shard in self._shards)
+
+    @property
     def is_pipe(self) -> bool:
         """Whether the records can be read only once, sequentially."""
         return any(shard.nbytes is None for shard in self._shards)
@@ -271,6 +331,8 @@ class Records(_native.RecordPicker, Sequence[Record]):
     @property
     def has_unheld(self) -> bool:
         """Whether a compressed shard is too large to be kept inflated."""
+        if self.is_remote:
+            return True
         if all(shard.compression == "none" for shard in self._shards):
             return False
         accesses = (self.hold_shard(number) for number in range(len(self._shards)))
@@ -301,10 +363,15 @@ class Records(_native.RecordPicker, Sequence[Record]):
                 self._starts = self._add_counts(self._count_shards() if known is None else known)
             return self._starts
 
+    def stop_count(self) -> None:
+        """End a count that runs on another thread, with InterruptedError there."""
+        self._stop.set()
+
     def _count_shards(self) -> Iterator[int]:
         policy = self._policy.for_one_pass()
+        self._stop = threading.Event()  # set at the end of each count
         room = LIMITS.max_kept_offsets
-        for number, counted in enumerate(count_ahead(self._shards, policy, threads=self._threads)):
+        for number, counted in enumerate(count_ahead(self._shards, policy, threads=self._threads, stop=self._stop)):
             # Offsets from an index file are not kept: the file is read again when a record of the shard is picked.
             if counted.index is not None and counted.is_scanned and counted.num_records <= room:
                 self._scanned[number] = counted.index
@@ -326,6 +393,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
                     self._limit_unpacked(number)
                 return access
             shard = self._shards[number]
+            shard.confirm()
             index = self._scanned.get(number) or load_frames(shard, self._policy)
             if index is None:
                 # The offsets were too many to keep, or the index file is gone, or another process counted the records.
@@ -365,13 +433,31 @@ class Records(_native.RecordPicker, Sequence[Record]):
             self._unheld_nbytes += dropped.inflated_size
         dropped.park()
 
-    def hold_shard(self, number: int) -> ShardAccess:
-        """Open a shard for many picks: a compressed shard is kept inflated in memory if there is room."""
+    def hold_shard(self, number: int, num_picks: int = 1) -> ShardAccess:
+        """Open a shard for many picks: a compressed shard is kept inflated in memory if there is room.
+
+        A remote one, too, once many of its records were picked.
+        """
         access = self.open_shard(number)
-        if access.table is None and access.inflated_size <= self._unheld_nbytes:
+        if access.table is not None or not access.wants_all(num_picks):
+            return access
+        is_reserved = False
+
+        def reserve() -> bool:
+            nonlocal is_reserved
             with self._lock:
-                if access.table is None and access.inflated_size <= self._unheld_nbytes and access.hold():
-                    self._unheld_nbytes -= access.inflated_size
+                is_reserved = self._open.get(number) is access and access.inflated_size <= self._unheld_nbytes
+                self._unheld_nbytes -= access.inflated_size if is_reserved else 0
+            return is_reserved
+
+        is_used = False
+        try:
+            is_used = access.hold(reserve)
+        finally:
+            with self._lock:
+                # Space of a shard that was dropped meanwhile is free when its readers are done with it.
+                if is_reserved and not (is_used and self._open.get(number) is access):
+                    self._unheld_nbytes += access.inflated_size
         return access
 
 

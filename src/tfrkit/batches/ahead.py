@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from tfrkit import _native
-from tfrkit._limits import LIMITS
+from tfrkit._limits import DEFAULT_AHEAD_NBYTES, LIMITS
 from tfrkit._threads import Run, RunsAhead, choose_threads, map_ahead
 from tfrkit._types import Verify
 from tfrkit.container.locate import Count, count_frames
@@ -22,7 +22,6 @@ from tfrkit.errors import TfrkitError
 _USUAL_RATIO = 4
 # With more shards than this per thread, all threads are busy without the indexes of the shards.
 _SHARDS_PER_THREAD = 4
-DEFAULT_AHEAD_NBYTES = 256 << 20
 
 
 class _Damage(NamedTuple):
@@ -68,7 +67,8 @@ Item = Stretch | _Damage | _Part
 class FramesAhead:
     """Stretches of frames in file order; threads inflate shards, and check the frames as `verify` says.
 
-    Several shards are inflated at a time. If there are few, several places of a shard whose index has checkpoints are.
+    Several shards are inflated at a time. If there are few, a shard whose index has checkpoints is inflated at several
+    places at a time.
     Damage is raised, or skipped and recorded by the policy, when the frames before it were taken. Iterate once, and
     close it.
     """
@@ -112,7 +112,7 @@ class FramesAhead:
                     yield from self._read_again(segments, segment.start if stretch is None else segment.stop)
 
     def _read_again(self, segments: Segments, record: int) -> Iterator[Stretch]:
-        """Read a shard from its start on this thread, which meets damage in its usual place; leave out known frames."""
+        """Read a shard again on this thread, to report its damage in order; skip the frames already taken."""
         known = segments.offset_of(record)
         for item in _read_shard(segments.shard, self._policy, self._verify):
             if isinstance(item, _Damage):
@@ -189,8 +189,13 @@ def open_streams(
             yield FrameStream(stretch.shard, policy, within=stretch, columns=columns, verify=later)
 
 
-def count_ahead(shards: Sequence[Shard], policy: Policy, *, threads: int | None = None) -> Iterator[Count]:
-    """Count the frames of each shard, of several compressed or middle-sized ones at a time."""
+def count_ahead(
+    shards: Sequence[Shard], policy: Policy, *, threads: int | None = None, stop: threading.Event | None = None
+) -> Iterator[Count]:
+    """Count the frames of each shard; several compressed or medium-sized shards are counted at a time.
+
+    If `stop` is set meanwhile, InterruptedError is raised.
+    """
     threads = max(1, _limit_to_work(shards, threads))
     sizes = [shard.nbytes or 0 for shard in shards]
     # Large shards are scanned one after the other, each with all cores.
@@ -199,7 +204,7 @@ def count_ahead(shards: Sequence[Shard], policy: Policy, *, threads: int | None 
         threads = max(threads, choose_threads(None))
     if policy.on_error == "skip":
         threads = 1  # findings are recorded in file order
-    stop = threading.Event()
+    stop = stop or threading.Event()
     max_kept = LIMITS.max_kept_offsets // threads
     return map_ahead(
         lambda shard: count_frames(shard, policy, max_kept=max_kept, stop=stop), shards, threads=threads, stop=stop

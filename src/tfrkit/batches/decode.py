@@ -25,7 +25,7 @@ from tfrkit.batches.raw_images import RawShapes, find_size_features, read_shapes
 from tfrkit.codec.columns import BytesColumn, Column, Ragged
 from tfrkit.codec.decode import Batch
 from tfrkit.errors import CodecError, FeatureKindError, Hint, MissingFeatureError, Step
-from tfrkit.features.schema import Schema, describe_missing, find_nearest, show_name
+from tfrkit.features.schema import Schema, describe_missing, find_nearest_name, show_name
 from tfrkit.features.size_features import SizeFeatures
 from tfrkit.images.decode import NUM_CHANNELS, Scratch, decode_into, decode_pixels, decode_with, measure_image
 from tfrkit.images.mask import MaskOptions, decode_mask_pixels, decode_mask_with
@@ -369,7 +369,7 @@ def _resolve_name(name: str, schema: Schema) -> str:
     matches = [name + end for end in _SHORT_NAME_ENDS if name + end in schema]
     if len(matches) == 1:
         return matches[0]
-    is_near = find_nearest(name, schema.names) is not None
+    is_near = find_nearest_name(name, schema.names) is not None
     hint = None if is_near else f"there are: {_list_names(schema.names)}"
     raise MissingFeatureError(describe_missing(name, schema.names), hint=hint)
 

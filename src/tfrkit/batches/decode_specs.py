@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit.features.names import ENCODED_WORDS, split_words
+from tfrkit.features.name_words import ENCODED_WORDS, split_words
 from tfrkit.features.schema import show_name
 from tfrkit.images.decode import NUM_CHANNELS
 from tfrkit.images.mask import MaskOptions
@@ -80,7 +80,7 @@ class Request:
         if self.is_by_schema and logical == "text":
             if ENCODED_WORDS & set(split_words(name)[-2:]):
                 raise TypeError(
-                    f"decode of feature {show_name(name)}: True is what the schema says, and that says text; expected "
+                    f"decode of feature {show_name(name)}: True takes the schema's type, which is text; expected "
                     "'text' for str, 'image' or (height, width) for a picture"
                 )
             return Request(TextOptions())
@@ -91,9 +91,9 @@ class Request:
         if foreign:
             given = ", ".join(f'"{option}": {value!r:.64}' for option, value in self.open_options.items())
             raise TypeError(
-                f"decode of feature {show_name(name)}: option {foreign[0]!r} is for photos, and the schema calls this "
+                f"decode of feature {show_name(name)}: option {foreign[0]!r} is for images, but the schema calls this "
                 f"a mask, which has {', '.join(known)}\n"
-                f'  decode it as a photo, numbers blended: {{"type": "image", {given}}}'
+                f'  decode it as an image, which blends the numbers: {{"type": "image", {given}}}'
             )
         return Request(MaskOptions(**self.open_options))
 

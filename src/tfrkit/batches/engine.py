@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from typing import Any
 
 import numpy as np
 
 from tfrkit import _native
+from tfrkit._limits import LIMITS
+from tfrkit._threads import map_ahead
 from tfrkit._types import UInt64Array
 from tfrkit.batches.ahead import FramesAhead
 from tfrkit.batches.fetch import Fetcher
@@ -49,11 +52,11 @@ def explain_no_engine(shard_set: ShardSet, *, is_stream: bool, inflaters: int) -
         return "in file order rows after damage fill the batch up, which is known only once it is decoded"
     if shard_set.is_pipe:
         return "a pipe can be read only in order"
+    if any(shard.reader.is_remote for shard in shard_set.shards):
+        return "remote shards are not mapped"
     compressed = [shard for shard in shard_set.shards if shard.compression != "none"]
-    if not compressed:
+    if not compressed or not is_stream:
         return None
-    if not is_stream:
-        return f"a {compressed[0].compression} shard is inflated in Python"
     if len(compressed) < len(shard_set.shards):
         return "some shards are inflated, others are mapped"
     return "one thread inflates and decodes in turn, while the bytes are in its cache" if inflaters <= 1 else None
@@ -62,7 +65,7 @@ def explain_no_engine(shard_set: ShardSet, *, is_stream: bool, inflaters: int) -
 def choose_workers(threads: int, nbytes: int, *, is_given: bool, feeds_steps: bool = False) -> int:
     """Choose the number of native threads for a pass over `nbytes`; 0 if the caller's thread does the work.
 
-    A given number is used as it is; the default is reduced for small inputs. If the batches go to steps on as many
+    A given number is used unchanged; the default is reduced for small inputs. If the batches go to steps on as many
     Python threads, half of the number read: steps usually take longer than reading.
     """
     if not is_given:
@@ -73,7 +76,10 @@ def choose_workers(threads: int, nbytes: int, *, is_given: bool, feeds_steps: bo
 
 
 class EnginePass:
-    """One pass of the native engine. Iterate over it once; the engine is closed when the iteration ends or fails."""
+    """One pass of the native engine. Iterate over it once; the engine is closed when the iteration ends or fails.
+
+    With `exchange`, the `__dlpack_c_exchange_api__` of a framework, columns of one number per row are its tensors.
+    """
 
     def __init__(
         self,
@@ -84,6 +90,7 @@ class EnginePass:
         workers: int,
         ahead_nbytes: int,
         inflaters: int = 0,
+        exchange: Any = None,
     ) -> None:
         """`inflaters` is the number of threads that inflate compressed shards for `read_in_order`."""
         self._shards: Sequence[Shard] = shard_set.shards
@@ -94,6 +101,8 @@ class EnginePass:
         self._inflaters = inflaters
         self._ahead_nbytes = ahead_nbytes
         self._failures: dict[int, Exception] = {}
+        self.is_unheld = False
+        """Whether the pass ended because a compressed shard that it picks from is too large to be kept inflated."""
         self._is_stream = False
         self._ahead: FramesAhead | None = None
         self._pieces: Iterator[Stretch] | None = None
@@ -108,6 +117,8 @@ class EnginePass:
             ahead_nbytes=ahead_nbytes // 4 if inflaters else ahead_nbytes,
             num_shards=0 if inflaters else len(self._shards),
         )
+        if exchange is not None:
+            self._engine.give_tensors(exchange)
 
     def read_in_order(self, batch_size: int) -> EnginePass:
         """Read all records in file order, without an index."""
@@ -127,7 +138,7 @@ class EnginePass:
         return self
 
     def read_plan(self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range) -> EnginePass:
-        """Read the batches of a plan with these numbers."""
+        """Read the given batches of a plan."""
         starts = np.array(self._records.find_starts(), np.uint64)
         steps = order.steps(epoch) if isinstance(plan, BatchPlan) else None
         if isinstance(plan, BatchPlan) and steps is not None:
@@ -165,7 +176,7 @@ class EnginePass:
                     self._feed_pieces(self._ahead)
                 taken = engine.take()
                 if taken is None:
-                    if self._open_wanted() or engine.is_hungry:
+                    if self._open_wanted() or (engine.is_hungry and not self.is_unheld):
                         continue
                     return
                 self._num_taken += 1
@@ -176,12 +187,14 @@ class EnginePass:
                     raise self._failures[columns]
                 yield columns, num_rows, faults
         finally:
-            engine.close()
-            if self._ahead is not None:
-                self._ahead.close()
+            try:
+                engine.close()
+            finally:  # also if Ctrl-C comes now
+                if self._ahead is not None:
+                    self._ahead.close()
 
     def _feed_pieces(self, ahead: FramesAhead) -> None:
-        """Pass inflated frames to the engine, as far as there is room. Waits for them only if the engine does."""
+        """Pass inflated frames to the engine while it has room. Wait for frames only if the engine waits for them."""
         engine, held = self._engine, self._held
         while self._num_dropped < engine.first_piece:
             self._held_nbytes -= held.popleft().nbytes
@@ -220,6 +233,11 @@ class EnginePass:
     def _open_wanted(self) -> bool:
         """Open the shards that the engine waits for. An error is raised with the batch that needs the shard."""
         wanted = self._engine.take_wanted()
+        packed = [number for number in wanted if self._shards[number].compression != "none" and not self._is_stream]
+        with closing(
+            map_ahead(self._hold, packed, threads=min(len(packed), self._workers, LIMITS.max_inflaters))
+        ) as held:
+            deque(held, maxlen=0)
         for number in wanted:
             try:
                 if self._is_stream:
@@ -229,15 +247,22 @@ class EnginePass:
                     shard.reader.park()  # the engine keeps the map
                 else:
                     table = self._records.open_shard(number).table
-                    assert table is not None  # the shard is not compressed
+                    if table is None:
+                        self.is_unheld = True
+                        return False
                     self._engine.set_table(number, table)
             except (TfrkitError, OSError, MemoryError, Warning) as error:
                 self._failures[number] = error
                 self._engine.fail_shard(number)
         return bool(wanted)
 
+    def _hold(self, number: int) -> None:
+        """Keep a compressed shard inflated, if it fits. An error is met again when the shard is opened."""
+        with suppress(TfrkitError, OSError, MemoryError, Warning):
+            self._records.hold_shard(number)
+
     def find_lost(self, faults: Faults) -> UInt64Array:
-        """Return the numbers of the records that became no rows."""
+        """Return the numbers of the records that gave no row."""
         starts = self._records.find_starts()
         return np.array([starts[shard] + record for shard, record, _, _ in faults], np.uint64)
 
@@ -246,6 +271,8 @@ class EnginePass:
         for number, record, offset, fault in faults:
             if self._ahead is None:
                 name = self._shards[number].name
+                if not self._is_stream:
+                    record = self._records.open_shard(number).record_of(record)
             else:
                 piece = self._held[number - self._num_dropped]
                 name, record, offset = piece.shard.name, piece.record + record, piece.offset + offset

@@ -6,7 +6,7 @@ import contextlib
 import queue
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.faults import fault_to_error, locate_memory_error
 from tfrkit.container.records import Finding, Policy
 from tfrkit.errors import CodecError, ContainerError, SchemaError, TfrkitError
+from tfrkit.storage.remote import read_many
 
 _Builder = _native.ColumnBuilder | _native.RowBuilder
 
@@ -59,6 +60,7 @@ class Fetcher:
         self._windows: OrderedDict[Hashable, dict[tuple[int, int], bytes]] = OrderedDict()
         self._window_lock = threading.Lock()
         self._has_unheld: bool | None = None  # None: not checked yet
+        self._is_remote = records.is_remote  # then windows are held instead of shards
 
     def fetch(self, numbers: UInt64Array) -> Fetched:
         """Read these records into one batch, in this order. Damage is raised, or skipped and recorded."""
@@ -122,8 +124,8 @@ class Fetcher:
         if self._records.is_pipe:  # a pipe cannot be read again
             return "-", number, 0
         shards, ordinals = self._records.locate_many(np.array([number], np.uint64))
-        access = self._records.open_shard(int(shards[0]))
-        return access.name, int(ordinals[0]), access.offset_of(int(ordinals[0]))
+        access, ordinal = self._records.open_shard(int(shards[0])), int(ordinals[0])
+        return access.name, access.record_of(ordinal), access.offset_of(ordinal)
 
     def note(self, number: int, error: TfrkitError) -> None:
         """Treat an unusable record as damage: raise the error, or record it."""
@@ -140,9 +142,12 @@ class Fetcher:
         self, builder: _Builder, shards: UInt64Array, ordinals: UInt64Array
     ) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
         """Decode records into the builder; return a mask of the rows that decoded, None if all did."""
-        distinct, places = np.unique(shards, return_inverse=True)
-        if len(distinct) <= LIMITS.max_batch_shards:
-            opened = [self._records.hold_shard(int(shard)) for shard in distinct]
+        distinct, places, counts = np.unique(shards, return_inverse=True, return_counts=True)
+        if len(distinct) <= LIMITS.max_batch_shards and not (self._windows and self._is_remote):
+            opened = [
+                self._records.hold_shard(shard, count)
+                for shard, count in zip(distinct.tolist(), counts.tolist(), strict=True)
+            ]
             tables = [access.table for access in opened]
             mapped = [table for table in tables if table is not None]
             if len(mapped) == len(tables):
@@ -191,24 +196,52 @@ class Fetcher:
         if fault is None:
             return appended, None
         access, ordinal = opened[int(picks[row + appended])], int(ordinals[row + appended])
+        if access.is_remote and fault.kind in ("length_checksum", "payload_checksum"):
+            try:
+                payload = access.read_again(ordinal)
+            except ContainerError as error:
+                return appended, error
+            again = builder.append_record(payload)
+            if again is None:
+                return appended + 1, None
+            fault = again
         return appended, self._explain(fault, access, ordinal)
 
     def _read_sorted(self, shards: UInt64Array, ordinals: UInt64Array) -> list[bytes | TfrkitError]:
         """Return payloads in the given order, but read them in file order, because inflating is sequential."""
         payloads: list[bytes | TfrkitError] = [b""] * len(ordinals)
         windows = list(self._windows.values())
+        fetched = self._fetch_remote(shards, ordinals, windows)
         for row in np.lexsort((ordinals, shards)).tolist():
             place = (int(shards[row]), int(ordinals[row]))
             held = next((window[place] for window in windows if place in window), None)
             if held is not None:
                 payloads[row] = held
                 continue
-            access = self._records.open_shard(int(shards[row]))
+            access = self._records.open_shard(place[0])
             try:
-                payloads[row] = access.read(int(ordinals[row]))
+                frame = fetched.pop(place, None)
+                payloads[row] = access.read(place[1]) if frame is None else access.check_frame(frame, place[1])
             except ContainerError as error:
                 payloads[row] = error
         return payloads
+
+    def _fetch_remote(
+        self, shards: UInt64Array, ordinals: UInt64Array, windows: Sequence[Mapping[tuple[int, int], bytes]]
+    ) -> dict[tuple[int, int], bytes]:
+        """Return the frames of those records that are in remote shards and in no window, all requested together."""
+        wanted: dict[int, list[int]] = {}
+        for place in dict.fromkeys(zip(shards.tolist(), ordinals.tolist(), strict=True)):
+            if not any(place in window for window in windows):
+                wanted.setdefault(place[0], []).append(place[1])
+        opened = {shard: self._records.open_shard(shard) for shard in wanted}
+        remote = [shard for shard, access in opened.items() if access.is_remote and access.table is None]
+        asked = [(opened[shard].reader, [opened[shard].bounds(record) for record in wanted[shard]]) for shard in remote]
+        return {
+            (shard, record): frame
+            for shard, frames in zip(remote, read_many(asked), strict=True)
+            for record, frame in zip(wanted[shard], frames, strict=True)
+        }
 
     def _append_payload(
         self,
@@ -230,13 +263,14 @@ class Fetcher:
         return 0, self._explain(fault, self._records.open_shard(int(shards[row])), int(ordinals[row]))
 
     def _locate(self, access: ShardAccess, ordinal: int) -> MemoryError:
-        return locate_memory_error(MemoryError(), shard=access.name, record=ordinal, offset=access.offset_of(ordinal))
+        place = {"record": access.record_of(ordinal), "offset": access.offset_of(ordinal)}
+        return locate_memory_error(MemoryError(), shard=access.name, **place)
 
     def _explain(self, fault: _native.Fault, access: ShardAccess, ordinal: int) -> TfrkitError:
         error = fault_to_error(
             fault,
             shard=access.name,
-            record=ordinal,
+            record=access.record_of(ordinal),
             offset=access.offset_of(ordinal),
             columns=self.decoder.column_names,
         )

@@ -7,13 +7,14 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from tfrkit._limits import DEFAULT_AHEAD_NBYTES
 from tfrkit._threads import choose_threads
 from tfrkit._types import UInt64Array
-from tfrkit.batches.ahead import DEFAULT_AHEAD_NBYTES, choose_inflaters
+from tfrkit.batches.ahead import choose_inflaters
 from tfrkit.batches.collate import count_rows
 from tfrkit.batches.engine import EnginePass, Faults, choose_workers, explain_no_engine
 from tfrkit.batches.fetch import Fetched, Fetcher
@@ -35,7 +36,7 @@ from tfrkit.codec.decode import Batch
 from tfrkit.container.records import Policy
 from tfrkit.features.schema import Schema
 from tfrkit.orders.order import Order, WindowShuffled
-from tfrkit.orders.plan import BatchPlan, Even, check_ranks
+from tfrkit.orders.plan import BatchPlan, Even, check_ranks, share_of_worker
 from tfrkit.orders.token_batches import TokenBatches, TokenPlan
 
 Stage = Callable[[Fetched, Fetcher], Fetched]
@@ -103,6 +104,14 @@ class Batching:
             raise ValueError("drop_last needs a number of rows: with max_tokens it differs between batches")
         if self.per_rank is False:
             raise ValueError("max_tokens is per rank, got per_rank=False: leave per_rank out")
+
+
+class _Reading(NamedTuple):
+    """How the engine reads a pass."""
+
+    threads: int
+    is_given: bool  # whether the number of threads was given
+    exchange: Any
 
 
 class BatchLoop:
@@ -265,21 +274,24 @@ class BatchLoop:
         num_workers: int = 1,
         threads: int | None = None,
         warns: bool = True,
+        exchange: Any = None,
     ) -> Iterator[tuple[Batch, int]]:
         """Yield every `num_workers`-th batch from `row` on, each with the row of the epoch where it ends.
 
         Warns about skipped damage at the end, unless `warns` is False because the caller warns once for several runs.
+        With `exchange`, the `__dlpack_c_exchange_api__` of a framework, columns of one number per row may be tensors.
         """
-        yield from self._run(epoch, row, worker, num_workers, threads)
+        yield from self._run(epoch, row, worker, num_workers, threads, exchange)
         if warns:
             self.policy.warn_of_skipped()
 
     def _run(
-        self, epoch: int, row: int, worker: int, num_workers: int, threads: int | None
+        self, epoch: int, row: int, worker: int, num_workers: int, threads: int | None, exchange: Any
     ) -> Iterator[tuple[Batch, int]]:
         how = self._batching
         is_given = (threads or how.threads) is not None
         threads = choose_threads(threads or how.threads)
+        reading = _Reading(threads, is_given, None if self._feeds_steps else exchange)
         is_alone = num_workers == 1 and how.world_size == 1
         is_stream = self._order is None and is_alone and (row == 0 or self._shard_set.policy.on_error == "skip")
         given = threads if is_given else None
@@ -288,12 +300,12 @@ class BatchLoop:
         if (has_engine and not self._feeds_steps) or (is_stream and not has_engine and not self._has_steps):
             step_threads = 1  # the reader has threads of its own
         if is_stream:
-            jobs = self._stream_engine(epoch, threads, is_given) if has_engine else self._stream(row, given)
+            jobs = self._stream_engine(epoch, reading) if has_engine else self._stream(row, given)
             num_batches = None
         else:
             plan, order = self.plan(row, epoch), self.order
-            numbers = range(worker, plan.num_batches, num_workers)
-            jobs = self._run_plan(plan, order, epoch, numbers, threads, is_given)
+            numbers = share_of_worker(plan.num_batches, worker, num_workers)
+            jobs = self._run_plan(plan, order, epoch, numbers, reading)
             num_batches = len(numbers)
         with closing(jobs):
             yield from run_steps(
@@ -320,27 +332,33 @@ class BatchLoop:
         """Whether batches of the engine are finished on Python threads."""
         return self._has_steps or self.fetcher.decoder.needs_python
 
-    def _new_pass(self, threads: int, num_rows: int | None, is_given: bool) -> EnginePass:
+    def _new_pass(self, num_rows: int | None, reading: _Reading) -> EnginePass:
         """Create a pass of the engine over some rows, None for all."""
         shard_set, policy, feeds_steps = self._shard_set, self.policy, self._feeds_steps
         inflaters = 0
         if num_rows is None:
             policy = policy.for_one_pass()
             if any(shard.compression != "none" for shard in shard_set.shards):
-                inflaters = choose_inflaters(shard_set.shards, threads if is_given else None)
+                inflaters = choose_inflaters(shard_set.shards, reading.threads if reading.is_given else None)
             nbytes = sum(shard.nbytes or 0 for shard in shard_set.shards)
         else:
             nbytes = shard_set.mean_nbytes * num_rows
-        workers = choose_workers(threads, nbytes, is_given=is_given, feeds_steps=feeds_steps)
+        workers = choose_workers(reading.threads, nbytes, is_given=reading.is_given, feeds_steps=feeds_steps)
         ahead_nbytes = self._batching.ahead_nbytes // (2 if feeds_steps else 1)
         return EnginePass(
-            shard_set, self.fetcher, policy, workers=workers, ahead_nbytes=ahead_nbytes, inflaters=inflaters
+            shard_set,
+            self.fetcher,
+            policy,
+            workers=workers,
+            ahead_nbytes=ahead_nbytes,
+            inflaters=inflaters,
+            exchange=reading.exchange,
         )
 
-    def _stream_engine(self, epoch: int, threads: int, is_given: bool) -> Generator[Job]:
+    def _stream_engine(self, epoch: int, reading: _Reading) -> Generator[Job]:
         """Read batches in file order without an index, with the native engine."""
         how, stop = self._batching, 0
-        made = self._new_pass(threads, None, is_given).read_in_order(how.global_size)
+        made = self._new_pass(None, reading).read_in_order(how.global_size)
         for columns, num_rows, _ in made:
             if num_rows < how.global_size and how.drop_last:
                 continue
@@ -348,20 +366,20 @@ class BatchLoop:
             yield partial(self._assemble, columns, num_rows, stop, partial(_count_up, stop - num_rows, stop))
         if made.is_foreign:
             plan = self.plan(stop, epoch)
-            yield from self._run_plan(plan, self.order, epoch, range(plan.num_batches), threads, is_given)
+            yield from self._run_plan(plan, self.order, epoch, range(plan.num_batches), reading)
 
     def _run_plan(
-        self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range, threads: int, is_given: bool
+        self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range, reading: _Reading
     ) -> Generator[Job]:
-        """Read the batches of a plan with these numbers."""
+        """Make the jobs that read the given batches of a plan."""
         if self.explain_no_engine(is_stream=False) is None:
-            return self._run_engine(plan, order, epoch, numbers, threads, is_given)
+            return self._run_engine(plan, order, epoch, numbers, reading)
         return (partial(self._make, plan, order, epoch, number) for number in numbers)
 
     def _run_engine(
-        self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range, threads: int, is_given: bool
+        self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range, reading: _Reading
     ) -> Generator[Job]:
-        """Read the batches of a plan with these numbers, with the native engine."""
+        """Make the jobs that read the given batches of a plan with the native engine."""
 
         def find_numbers(made: EnginePass, number: int, faults: Faults | None) -> UInt64Array:
             found = order.at(plan.rows(number), epoch)
@@ -369,15 +387,26 @@ class BatchLoop:
 
         while numbers:
             num_rows = (plan.stop_of(numbers[-1]) - plan.start) // plan.world_size // numbers.step
-            made = self._new_pass(1 if len(numbers) == 1 else threads, num_rows, is_given)
+            made = self._new_pass(num_rows, reading if len(numbers) > 1 else reading._replace(threads=1))
             num_made = 0
             for columns, count, faults in made.read_plan(plan, order, epoch, numbers):
                 number, num_made = numbers[num_made], num_made + 1
                 stop = plan.stop_of(number)
                 yield partial(self._assemble, columns, count, stop, partial(find_numbers, made, number, faults))
+            numbers = numbers[num_made:]
+            if made.is_unheld:
+                yield from self._run_unheld(plan, order, epoch, numbers, reading.threads)
             if not made.is_foreign:
                 return
-            numbers = numbers[num_made:]
+
+    def _run_unheld(
+        self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range, threads: int
+    ) -> Generator[Job]:
+        """Read the batches of a plan on Python threads, after the engine met a shard that it cannot pick from."""
+        jobs = (partial(self._make, plan, order, epoch, number) for number in numbers)
+        ahead_nbytes = self._batching.ahead_nbytes // 2
+        for made in run_steps(jobs, threads=threads, num_batches=len(numbers), ahead_nbytes=ahead_nbytes):
+            yield partial(_return, made)
 
     def _assemble(
         self, columns: list[Any], num_rows: int, stop: int, find_numbers: Callable[[], UInt64Array]
@@ -412,8 +441,8 @@ class BatchLoop:
                 self.fetcher.hold_window((epoch, window), partial(order.numbers_of, window, epoch))
         return self._finish(self.fetcher.fetch(order.at(rows, epoch))), plan.stop_of(number)
 
-    def _finish(self, fetched: Fetched, *, has_numbers: bool = True) -> Batch:
-        """Apply the steps and pad. `has_numbers` is False if skipped damage shifts row numbers."""
+    def _finish(self, fetched: Fetched) -> Batch:
+        """Apply the steps and pad."""
         for stage in self._stages:
             fetched = stage(fetched, self.fetcher)
         how, batch, numbers = self._batching, fetched.batch, fetched.numbers
@@ -422,7 +451,7 @@ class BatchLoop:
 
         def locate(row: int) -> tuple[str, int, int] | None:
             # A batch function may return other rows.
-            is_known = has_numbers and len(numbers) == count_rows(batch)
+            is_known = len(numbers) == count_rows(batch)
             return self.fetcher.where(int(numbers[row])) if is_known else None
 
         return pad_batch(batch, how.pad, truncate=how.truncate, locate=locate)
@@ -430,6 +459,7 @@ class BatchLoop:
     def _stream(self, skip: int, threads: int | None) -> Generator[Job]:
         """Read batches in file order without an index, so that the first batch is available at once."""
         how, stop = self._batching, skip
+        lost: list[int] = []
         for batch, num_rows in read_batches(
             self._shard_set.shards,
             self.fetcher.decoder,
@@ -440,17 +470,24 @@ class BatchLoop:
             threads=1 if self._has_steps or how.threads is None else how.threads,
             inflaters=choose_inflaters(self._shard_set.shards, threads),
             skip=skip,
+            lost=lost,
         ):
             stop += num_rows
-            yield partial(self._finish_streamed, batch, num_rows, stop)
+            numbers = _count_up(stop - num_rows, stop)
+            if lost:
+                numbers += np.searchsorted(lost, numbers, side="right").astype(np.uint64)
+            yield partial(self._finish_streamed, batch, numbers, stop)
 
-    def _finish_streamed(self, batch: Batch, num_rows: int, stop: int) -> Finished:
-        fetched = Fetched(batch, _count_up(stop - num_rows, stop))
-        return self._finish(fetched, has_numbers=not self.may_skip), stop
+    def _finish_streamed(self, batch: Batch, numbers: UInt64Array, stop: int) -> Finished:
+        return self._finish(Fetched(batch, numbers)), stop
 
     def __getstate__(self) -> dict[str, Any]:
         _ = self._shard_set.schema  # inferred once here, not again in every process
         return {**self.__dict__, "_fetcher": None}
+
+
+def _return(made: Finished) -> Finished:
+    return made
 
 
 def _count_up(start: int, stop: int) -> UInt64Array:

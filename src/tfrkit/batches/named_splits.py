@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.errors import Hint, QueryError, Step
-from tfrkit.features.schema import find_nearest, show_name
+from tfrkit.features.schema import find_nearest_name, show_name
 from tfrkit.orders.order import Joined, Order, Slice, Whole
 from tfrkit.orders.slice_syntax import resolve_slices
 
@@ -26,7 +26,7 @@ def slice_splits(shard_set: ShardSet, text: str) -> Order:
         raise QueryError(
             f"the files have no splits, got {text!r}",
             shard=shard_set.files[0],
-            hint=Hint(Step('cut the dataset instead: ds.split({"train": 0.8, "test": 0.2})', in_python=True)),
+            hint=Hint(Step('split the dataset instead: ds.split({"train": 0.8, "test": 0.2})', in_python=True)),
         )
     counts = shard_set.records.count_by_shard()
     shard_sizes = {name: [counts[shard] for shard in chosen] for name, chosen in shards.items()}
@@ -60,7 +60,7 @@ def _find_meant(shard_set: ShardSet, text: str) -> str | None:
     splits = shard_set.sidecars.splits
     if text in splits or not text.replace("/", "_").isidentifier():
         return None
-    nearest = find_nearest(text, [*splits, *shard_set.schema.names])
+    nearest = find_nearest_name(text, [*splits, *shard_set.schema.names])
     return None if nearest in splits else nearest
 
 

@@ -82,7 +82,7 @@ def check_pad(pad: Pad | float | None, *, truncate: bool) -> None:
 def _require_numbers(what: str, value: Any) -> None:
     # NumPy makes object arrays of integers above 64 bits, of None and of dicts.
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
-        raise ValueError(f"{what} expected a number of 64 bits, got {value!r:.64}")
+        raise ValueError(f"{what} expected a 64-bit number, got {value!r:.64}")
     is_number = isinstance(value, (int, float, np.number, np.bool_, np.ndarray, list))
     if not is_number or np.asarray(value).dtype.kind not in "biuf":
         raise TypeError(f"{what} expected a number, got {value!r:.64}")

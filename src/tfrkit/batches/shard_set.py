@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -31,6 +31,7 @@ from tfrkit.errors import (
 from tfrkit.features.schema import Schema, find_mismatches
 from tfrkit.orders.order import Whole
 from tfrkit.sidecars.read import Sidecars
+from tfrkit.storage.options import StorageOptions, given_options, set_options
 
 _COLUMN_BATCH = 4096
 _MAX_QUICK_SHARDS = 64
@@ -195,11 +196,11 @@ class ShardSet:
             if manifest is None:
                 continue
             inside = [number for number, shard in enumerate(self.shards) if os.path.dirname(shard.name) == folder]
-            extra = [number for number in inside if os.path.basename(self.files[number]) not in manifest.entries]
+            extra = [number for number in inside if os.path.basename(self.shards[number].name) not in manifest.entries]
             extra = [number for number in extra if self.sidecars.manifests[number] is None]
             if not extra or len(extra) == len(inside):
                 continue
-            names = [self.files[number] for number in extra]
+            names = [self.shards[number].name for number in extra]
             more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
             has_none = self.sidecars.splits and all(self.sidecars.split_names[number] is None for number in extra)
             splits = ", and in no split" if has_none else ""
@@ -239,9 +240,14 @@ class ShardSet:
         """
         policy = self.policy
         options = (policy.verify, policy.on_error, policy.max_errors)
-        known = [(shard.name, shard.nbytes, shard.compression) for shard in self.shards]
+        known = [
+            (shard.name, shard.nbytes, shard.compression, shard.reader.version, shard.is_assumed)
+            for shard in self.shards
+        ]
         state = (self._is_schema_given, self._is_schema_checked, self.infer)
-        return _reopen, (known, self.records.known_counts, self._schema, state, *options)
+        # Only with a remote shard: how its store is reached, without keys.
+        stores = given_options(shard.name for shard in self.shards)
+        return _reopen, (known, self.records.known_counts, self._schema, state, *options, stores)
 
 
 def _recall_counts(sidecars: Sidecars, policy: Policy) -> list[int] | None:
@@ -253,17 +259,23 @@ def _recall_counts(sidecars: Sidecars, policy: Policy) -> list[int] | None:
 
 
 def _reopen(
-    known: list[tuple[str, int | None, Compression]],
+    known: list[tuple[str, int | None, Compression, str | None, bool]],
     counts: list[int] | None,
     schema: Schema | None,
     state: tuple[bool, bool, Infer],
     verify: Verify,
     on_error: OnError,
     max_errors: int | None,
+    stores: Mapping[str, StorageOptions],
 ) -> ShardSet:
+    for root, given in stores.items():
+        set_options(root, given)
     # A pipe has no size, so it is opened now.
     shards = [
-        Shard.open(path) if nbytes is None else Shard.open_later(path, nbytes, how) for path, nbytes, how in known
+        Shard.open(path)
+        if nbytes is None
+        else Shard.open_later(path, nbytes, how, version=version, is_assumed=is_assumed)
+        for path, nbytes, how, version, is_assumed in known
     ]
     opened = ShardSet(shards, Policy(verify, on_error, max_errors), schema, counts=counts)
     opened._is_schema_given, opened._is_schema_checked, opened.infer = state

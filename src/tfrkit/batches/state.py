@@ -75,7 +75,7 @@ def load_state(state: Mapping[str, Any], dataset: str, order: str, size: int) ->
         )
     if state["order"] != order:
         raise TfrkitError(
-            f"the state is from another order, {state['order']} stored, {order} asked for",
+            f"the state is from another order, {state['order']} stored, {order} requested",
             hint="use the seed, split, take, skip and shuffle that the state was saved with",
         )
     epoch = require_count("state key 'epoch'", state["epoch"], MAX_EPOCH)

@@ -1,4 +1,4 @@
-"""Steps in Python on threads: batches come from one reader in order, are finished side by side, and leave in order."""
+"""Steps in Python on threads: batches are read in order by one reader, finished in parallel, and returned in order."""
 
 from __future__ import annotations
 

@@ -43,15 +43,18 @@ def read_batches(
     inflaters: int | None = None,
     partial: bool = False,
     skip: int = 0,
+    lost: list[int] | None = None,
 ) -> Iterator[SizedBatch]:
     """Yield batches of `batch_size` rows in file order. A batch may continue into the next shard.
 
     `inflaters` is the number of threads that inflate compressed shards ahead, by default that of `threads`.
     With `partial`, the rows before damage are yielded as a short batch before it is raised. The first `skip` rows are
-    read and dropped. With `on_error="skip"` one thread is used: the frames of a batch are known only after decoding.
+    read and dropped. For each record that is skipped although its frame is sound, or in a pipe for any skipped record,
+    the number of rows before it is appended to `lost`. With `on_error="skip"` one thread is used: the frames of a batch
+    are known only after decoding.
     """
     if threads == 1 or skip or policy.on_error == "skip":
-        batches = _read_serial(shards, decoder, policy, batch_size, partial, skip, inflaters or threads)
+        batches = _read_serial(shards, decoder, policy, batch_size, partial, skip, inflaters or threads, lost)
     else:
         batches = _read_threaded(shards, decoder, policy, batch_size, threads)
     for batch, num_rows in batches:
@@ -67,8 +70,10 @@ def _read_serial(
     partial: bool,
     skip: int,
     inflaters: int,
+    lost: list[int] | None,
 ) -> Iterator[SizedBatch]:
     builder = decoder.new_builder()
+    num_read = 0  # rows, those of `skip` counted
     # Skipped rows form their own batches. The last of them ends at the start of the first returned batch.
     wanted = min(batch_size, skip) or batch_size
 
@@ -78,6 +83,7 @@ def _read_serial(
     with closing(open_streams(shards, policy, threads=inflaters, columns=decoder.column_names)) as streams:
         for stream in streams:
             while True:
+                record, num_unusable = stream.record, stream.num_unusable
                 try:
                     num_frames = stream.step(consume)
                 except TfrkitError:
@@ -85,6 +91,11 @@ def _read_serial(
                     if partial and num_rows and not skip:
                         yield decoder.take_batch(builder), num_rows
                     raise
+                if lost is not None and stream.record != record + num_frames:
+                    is_pipe = stream.shard.nbytes is None
+                    num_lost = stream.record - record - num_frames if is_pipe else stream.num_unusable - num_unusable
+                    lost += [num_read] * num_lost
+                num_read += num_frames
                 if not num_frames:
                     break
                 if builder.num_rows < wanted:

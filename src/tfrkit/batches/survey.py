@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -31,6 +32,7 @@ _MAX_SHARDS = 64
 _SAMPLED_SHARDS = 4
 _SAMPLED_RECORDS = 64
 _PLACE_NBYTES = 4 << 20
+_REMOTE_PLACE_NBYTES = 256 << 10
 
 
 def kind_of_shapes(shapes: Mapping[str, int]) -> RecordKind:
@@ -73,6 +75,7 @@ class Surveyed:
 
     survey: _native.Survey = field(default_factory=lambda: _native.Survey("sequence_example"))
     is_sample: bool = False  # whether there may be records that were not read
+    stop: threading.Event | None = None  # ends a long survey, with InterruptedError
 
     def add_shard(
         self, shard: Shard, policy: Policy, *, max_records: int | None = None, sizes: RecordSizes | None = None
@@ -88,7 +91,8 @@ class Surveyed:
             return found
 
         while stream.record != max_records and stream.step(consume):
-            pass
+            if self.stop is not None and self.stop.is_set():
+                raise InterruptedError("the survey was stopped")
         shard.reader.park()
         return stream.record
 
@@ -201,8 +205,11 @@ def _spread(shards: Sequence[T]) -> Sequence[T]:
 
 def _add_places(surveyed: Surveyed, shard: Shard, num_records: int) -> None:
     """Add records at evenly spaced places of a shard, each from the next frame on."""
+    shard.confirm()
     span = shard.reader.span()
-    assert span is not None
+    if span is None:
+        _add_remote_places(surveyed, shard, num_records)
+        return
     shard.reader.check_unchanged()
     size = len(span)
     for place in range(_PLACES):
@@ -216,3 +223,13 @@ def _add_places(surveyed: Surveyed, shard: Shard, num_records: int) -> None:
             _, last, _ = surveyed.survey.add_frames(span, offset, size, 1, "all")
         shard.reader.release(start, last)
     shard.reader.park()
+
+
+def _add_remote_places(surveyed: Surveyed, shard: Shard, num_records: int) -> None:
+    """Add records at evenly spaced places of a remote shard; those that are larger than a place are left out."""
+    size = shard.nbytes or 0
+    starts = [size * place // _PLACES for place in range(_PLACES)]
+    for data in shard.reader.read_ranges([(start, start + _REMOTE_PLACE_NBYTES) for start in starts]):
+        found, offset = _native.find_next_frame(data, 0, len(data), False)
+        if found:
+            surveyed.survey.add_frames(data, offset, len(data), max(1, num_records // _PLACES), "all")

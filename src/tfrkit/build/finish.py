@@ -21,9 +21,9 @@ from tfrkit.features.rename import rename_schema
 from tfrkit.features.schema import Schema
 from tfrkit.outputs.target import Target
 from tfrkit.sidecars.carry import Carried, collect_carried
-from tfrkit.sidecars.manifest import Manifest, write_manifest
+from tfrkit.sidecars.manifest import Manifest, NewDataset, NewShard, write_manifest
 from tfrkit.sidecars.places import INPUTS, MANIFEST, REPORT, SKIPPED
-from tfrkit.sidecars.write import NewDataset, NewShard
+from tfrkit.sidecars.write import make_texts
 from tfrkit.sources.base import Facts
 from tfrkit.storage.sync import sync_folder
 from tfrkit.storage.temporaries import move_file
@@ -60,14 +60,14 @@ def finish_build(
     folder = journal.shards_folder(plan.hash)
     schema = decide_schema(prepared, results, folder)
     dataset = _describe(prepared, schema, results)
-    sidecars, notes = dataset.make_texts(_collect_carried(prepared))
+    sidecars, notes = make_texts(dataset, _collect_carried(prepared))
     report.notes += notes
     keep = {*results, *sidecars, MANIFEST}
     _remove_old(target, journal, old, keep)
     os.makedirs(os.path.join(target.folder, INDEX_FOLDER), exist_ok=True)
     for name in results:
         _move(index_path(os.path.join(folder, name)), index_path(target.shard(name)))
-        _move(os.path.join(folder, name), _place_of(target, name))
+        _move(os.path.join(folder, name), place_of(target, name))
     drafts = journal.sidecars_folder
     for name, text in sidecars.items():
         write_text(os.path.join(drafts, name), text)
@@ -91,7 +91,7 @@ def recall_shards(target: Target, journal: Journal, plan_hash: str, names: list[
     """Move shards of an interrupted run back to the staging folder."""
     folder = journal.shards_folder(plan_hash)
     for name in names:
-        staged, placed = os.path.join(folder, name), _place_of(target, name)
+        staged, placed = os.path.join(folder, name), place_of(target, name)
         marker = read_marker(staged)
         if marker is None:
             continue
@@ -157,7 +157,7 @@ def _move(source: str, destination: str) -> None:
         move_file(source, destination)
 
 
-def _place_of(target: Target, name: str) -> str:
+def place_of(target: Target, name: str) -> str:
     """Return the target path of a shard; an output file that is a symbolic link is resolved."""
     path = target.shard(name)
     return os.path.realpath(path) if target.is_file else path

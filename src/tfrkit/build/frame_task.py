@@ -17,8 +17,9 @@ from tfrkit._limits import LIMITS
 from tfrkit._threads import map_ahead
 from tfrkit._types import Int64Array
 from tfrkit.build.journal import ShardResult, write_done
-from tfrkit.build.task import ShardTask, Tick
+from tfrkit.build.task import ShardTask
 from tfrkit.container.writer import ShardWriter
+from tfrkit.engines.base import Tick
 from tfrkit.storage.resolve import open_writer
 
 # Frames are encoded in blocks of about this size, which stay in the CPU cache until they are written and hashed.

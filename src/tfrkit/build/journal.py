@@ -4,6 +4,7 @@
       lock                           held while a build runs
       plan.json                      the plan of the build
       inputs.tsv.gz                  size, mtime and name of each input
+      token                          by which workers of a cluster recognise the folder
       scratch/                       temporary files of the source; rebuilt by each run
       sidecars/                      drafts of sidecars
       shards-<hash of the plan>/     finished shards, each with its index and a marker <shard>.done.json
@@ -19,13 +20,14 @@ import gzip
 import json
 import os
 import re
+import secrets
 import shutil
 import zlib
 from collections import Counter
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tfrkit.container.index import INDEX_FOLDER
 from tfrkit.errors import StorageError
@@ -38,6 +40,13 @@ from tfrkit.storage.text_files import write_json
 _LINES_AT_ONCE = 4096
 # Staging folders locked by this process. A file lock does not exclude a second thread of the same process.
 _HELD: set[str] = set()
+
+
+LockedBy = Literal["build", "part", "last part"]
+
+
+class PartsRunningError(StorageError):
+    """Parts of a build are running."""
 
 
 class BadItem(NamedTuple):
@@ -84,14 +93,18 @@ class Journal:
         self._inputs_path = os.path.join(folder, "inputs.tsv.gz")
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Lock the build for this process; raises `StorageError` if the lock is held already."""
+    def locked(self, *, by: LockedBy = "build") -> Iterator[None]:
+        """Lock the build for this process; raises `StorageError` if the lock is held already.
+
+        Any number of processes may hold it by "part", and none at the same time by "build" or, in the moments in which
+        a part begins or finishes the build, by "last part". Raises `PartsRunningError` if parts hold it.
+        """
         identity = os.path.realpath(self.folder)
         if identity in _HELD:
             raise _refuse(self.folder, "this process")
         try:
             os.makedirs(self.folder, exist_ok=True)
-            descriptor = _open_lock(os.path.join(self.folder, "lock"))
+            descriptor = _open_lock(os.path.join(self.folder, "lock"), by)
         except OSError as error:
             raise explain_os_error(error, self.folder, verb="write") from None
         _HELD.add(identity)
@@ -108,6 +121,14 @@ class Journal:
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
         return folder
+
+    def write_token(self) -> tuple[str, bytes]:
+        """Write a file by which workers on other machines recognise this folder; return its path and content."""
+        path, content = os.path.abspath(os.path.join(self.folder, "token")), secrets.token_hex(16).encode()
+        with LocalWriter(path) as writer:
+            writer.write(content)
+            writer.commit()
+        return path, content
 
     def load_plan(self) -> dict[str, Any] | None:
         """Return the plan that is being built in this folder, or None."""
@@ -255,19 +276,22 @@ def _unescape(key: bytes) -> bytes:
     return re.sub(rb"\\(.)", lambda match: b"\n" if match[1] == b"n" else match[1], key)
 
 
-def _open_lock(path: str) -> int:
+def _open_lock(path: str, by: LockedBy) -> int:
     """Return a descriptor that holds the lock; raises `StorageError` if another process holds it.
 
     The lock belongs to the process, not to the open file, so workers do not inherit it: when the parent is killed,
     the next build can begin at once.
     """
+    mode = fcntl.LOCK_SH if by == "part" else fcntl.LOCK_EX
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(descriptor, mode | fcntl.LOCK_NB)
         except OSError:
             owner = os.pread(descriptor, 64, 0).decode(errors="replace").strip()
             os.close(descriptor)
+            if owner.endswith("part"):
+                raise _refuse(os.path.dirname(path), "in parts", PartsRunningError) from None
             raise _refuse(os.path.dirname(path), f"process {owner}" if owner else "another process") from None
         # The build that held the lock before may just have removed the file; then this lock is on a deleted file.
         try:
@@ -276,14 +300,14 @@ def _open_lock(path: str) -> int:
             is_same = False
         if is_same:
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            os.pwrite(descriptor, f"{os.getpid()}{'' if by == 'build' else ' part'}\n".encode(), 0)
             return descriptor
         os.close(descriptor)
         os.makedirs(os.path.dirname(path), exist_ok=True)
 
 
-def _refuse(folder: str, owner: str) -> StorageError:
-    return StorageError(
+def _refuse(folder: str, owner: str, kind: type[StorageError] = StorageError) -> StorageError:
+    return kind(
         f"another build into this folder is running, {owner}",
         shard=folder,
         hint="wait for it, or stop it: finished shards are kept",

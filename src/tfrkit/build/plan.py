@@ -18,7 +18,7 @@ from tfrkit._types import Int64Array
 from tfrkit.build.splits import Assignment, order_split
 from tfrkit.container.shards import name_shard
 from tfrkit.outputs.sizes import ShardSizes
-from tfrkit.sources.base import Items, Order, Scan
+from tfrkit.sources.base import Items, RecordOrder, Scan
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def make_shards(
     name: str,
     single_file: str | None,
     seed: int,
-    order: Order,
+    order: RecordOrder,
     estimate: Mapping[str, float],
 ) -> tuple[PlannedShard, ...]:
     """Cut each split into shards with nearly equal numbers of records.

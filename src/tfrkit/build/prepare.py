@@ -16,12 +16,13 @@ from tfrkit.build.report import Report, Skipped
 from tfrkit.build.splits import Assignment, SplitSize, assign_splits, group_by_pattern
 from tfrkit.build.task import OnBad
 from tfrkit.container.codecs import Compression, Level
+from tfrkit.engines.choose import EngineName, check_engine
 from tfrkit.errors import SourceError
 from tfrkit.features.rename import rename_schema
 from tfrkit.features.schema_json import to_json
 from tfrkit.outputs.sizes import ShardSizes
 from tfrkit.outputs.target import Target
-from tfrkit.sources.base import Items, Order, Problem, Scan, Source, require_some
+from tfrkit.sources.base import Items, Problem, RecordOrder, Scan, Source, require_some
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer_file
 
 
@@ -33,7 +34,7 @@ class BuildOptions:
     shards: int | Mapping[str, int] | None = None
     shard_size: int | str | None = None
     seed: int = 0
-    order: Order | None = None
+    order: RecordOrder | None = None
     stratify: bool = False
     group: str | None = None
     compression: Compression | None = None
@@ -42,6 +43,9 @@ class BuildOptions:
     on_bad: OnBad = "fail"
     jobs: int | None = None
     force: bool = False
+    engine: EngineName = "local"
+    engine_address: str | None = None
+    part: str | None = None
 
     def __post_init__(self) -> None:
         if self.on_bad not in ("fail", "skip"):
@@ -50,6 +54,9 @@ class BuildOptions:
             raise ValueError(f"order expected 'seeded' or 'source', got {self.order!r}")
         if self.jobs is not None and self.jobs < 1:
             raise ValueError(f"jobs expected from 1 up, got {self.jobs}")
+        check_engine(self.engine, self.engine_address)
+        if self.part is not None and self.engine != "local":
+            raise ValueError(f"part expected with engine 'local', got {self.engine!r}")
 
     @property
     def sizes(self) -> ShardSizes:

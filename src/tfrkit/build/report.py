@@ -61,6 +61,8 @@ class Report:
         counts: Labels and how often they occur.
         resumed: Number of shards kept from an earlier run.
         is_dry: Whether this was a dry run: nothing was written, and sizes are estimates.
+        part: The part of the build that this run made, such as "0/4".
+        missing_shards: Number of shards that other parts have still to make.
         already_there: Whether the dataset already existed, built from the same inputs with the same options.
     """
 
@@ -81,6 +83,8 @@ class Report:
     resumed: int = 0
     is_dry: bool = False
     already_there: bool = False
+    part: str = ""
+    missing_shards: int = 0
 
     @property
     def num_skipped(self) -> int:
@@ -121,6 +125,9 @@ class Report:
         if self.is_dry:
             content["dry_run"] = True
             content["problems"] = [{"key": p.key, "reason": p.reason, "blocking": p.blocking} for p in self.problems]
+        if self.part:
+            content["part"] = self.part
+            content["missing_shards"] = self.missing_shards
         return content
 
 

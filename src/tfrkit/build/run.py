@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from tfrkit.build.task import OnBad
     from tfrkit.codec.coerce import Floats
     from tfrkit.container.codecs import CompressionWord, Level
+    from tfrkit.engines.choose import EngineName
     from tfrkit.features.schema import Schema
     from tfrkit.progress import Progress
-    from tfrkit.sources.base import Order, Source
+    from tfrkit.sources.base import RecordOrder, Source
 
     class SupportsArrowStream(Protocol):
         """A table of pandas, polars, pyarrow, DuckDB or any other library that supports Arrow's stream interface."""
@@ -31,7 +32,7 @@ def build(
     shards: int | Mapping[str, int] | None = None,
     shard_size: int | str | None = None,
     seed: int = 0,
-    order: Order | None = None,
+    order: RecordOrder | None = None,
     stratify: bool = False,
     group: str | None = None,
     compression: CompressionWord | None = None,
@@ -40,6 +41,9 @@ def build(
     on_bad: OnBad = "fail",
     jobs: int | None = None,
     force: bool = False,
+    engine: EngineName = "local",
+    engine_address: str | None = None,
+    part: str | None = None,
     dry_run: bool = False,
     schema: Schema | Mapping[str, Any] | None = None,
     floats: Floats = "ask",
@@ -72,8 +76,14 @@ def build(
         level: As in `Writer`.
         keys: Features to rename, old names to new ones.
         on_bad: "fail" names every bad input and stops; "skip" leaves bad inputs out and lists them in the report.
-        jobs: Number of worker processes; by default one per processor.
+        jobs: Number of worker processes; by default one per processor. On a cluster: at most this many tasks at a time.
         force: Replace existing files. The old dataset stays until the new one is complete.
+        engine: What runs the work: "local" processes, or the workers of a "ray" or "dask" cluster. They need the
+            same tfrkit, and see the inputs and `out` at the same paths. The bytes are the same.
+        engine_address: Address of the cluster, such as "auto" or "tcp://scheduler:8786"; by default the one that this
+            process is connected to, or a new one on this machine.
+        part: "0/4" makes the shards of the first of four parts, which a scheduler starts in any order, on machines that
+            share a disk. The part that makes the last shard finishes the dataset; so does "finish".
         dry_run: Read everything and write nothing; problems are in the report.
         schema: Schema to check each row of an iterable or a table against. Other sources have their own.
         floats: For rows or a table: what to do with floats that float32 cannot represent, as in `Writer`.
@@ -87,6 +97,7 @@ def build(
         (100, 10)
     """
     # Imported here, because `import tfrkit` imports this module, and reading a dataset needs none of these modules.
+    from tfrkit.build.parts import carry_out_part
     from tfrkit.build.prepare import BuildOptions
     from tfrkit.build.session import carry_out, preview
     from tfrkit.codec.arrow_streams import is_table
@@ -104,7 +115,7 @@ def build(
     # In the order of the fields of BuildOptions.
     layout = (splits, shards, shard_size, seed, order, stratify, group)
     writing = (read_compression(compression), level, keys or {}, on_bad, jobs, force)
-    options = BuildOptions(*layout, *writing)
+    options = BuildOptions(*layout, *writing, engine=engine, engine_address=engine_address, part=part)
     chosen: Any = source
     if not isinstance(chosen, base.Source):
         if is_table(chosen) and schema is None:
@@ -114,5 +125,5 @@ def build(
     elif schema is not None:
         raise ValueError(f"schema expected with an iterable of rows, got a source {chosen.kind!r} that has its own")
     target = Target(expand_home(out))
-    run = preview if dry_run else carry_out
+    run = preview if dry_run else carry_out if part is None else carry_out_part
     return run(chosen, target, options, progress or Quiet())

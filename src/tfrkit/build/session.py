@@ -6,20 +6,23 @@ import contextlib
 import os
 import shutil
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from tfrkit._threads import count_cores
 from tfrkit.build.changes import describe_changes, describe_input_changes
-from tfrkit.build.engines.local import run_tasks
 from tfrkit.build.finish import draft_inputs, finish_build, recall_shards
 from tfrkit.build.frame_task import FrameTask, count_parts
-from tfrkit.build.journal import BadItem, Journal, add_facts, read_inputs
+from tfrkit.build.journal import BadItem, Journal, ShardResult, add_facts, read_inputs
 from tfrkit.build.plan import PlannedShard, digest_stamps
 from tfrkit.build.prepare import BuildOptions, Prepared, prepare
 from tfrkit.build.report import Report, Skipped, refuse
 from tfrkit.build.schedule import Schedule, make_read_tasks
 from tfrkit.build.task import ShardTask
+from tfrkit.engines.base import Engine
+from tfrkit.engines.choose import open_engine
+from tfrkit.engines.local import LocalEngine
 from tfrkit.errors import Hint, SourceError, Step, StorageError
 from tfrkit.outputs.target import Target
 from tfrkit.progress import Progress
@@ -61,7 +64,7 @@ def _read_all(prepared: Prepared, progress: Progress) -> tuple[list[Problem], Fa
     facts: Facts = {}
     try:
         tasks = make_read_tasks(prepared.scan, jobs)
-        for result in run_tasks(tasks, jobs=jobs, then=lambda *_: (), progress=progress.advance):
+        for result in LocalEngine(jobs).run(tasks, then=lambda *_: (), progress=progress.advance):
             if result is not None:
                 found += [_to_problem(item) for item in result.bad]
                 add_facts(facts, result.facts)
@@ -73,37 +76,47 @@ def _read_all(prepared: Prepared, progress: Progress) -> tuple[list[Problem], Fa
 def carry_out(source: Source, target: Target, options: BuildOptions, progress: Progress) -> Report:
     """Build, or resume an earlier run. Errors about bad inputs list all of them."""
     started = time.monotonic()
-    with _made_folder(target), Journal(target.staging).locked():
-        journal = Journal(target.staging)
+    journal = Journal(target.staging)
+    connection = open_engine(options.engine, address=options.engine_address, jobs=options.jobs)
+    # The engine first: if it cannot be reached, nothing is scanned.
+    with connection as engine, made_folder(target), journal.locked():
         try:
             prepared = prepare(source, target, options, journal.scratch)
-            if prepared.stops:
-                # Nothing will be written, but everything is read, so that all problems are reported together.
-                bad, _ = _read_all(prepared, progress)
-                raise refuse([*prepared.stops, *bad], found=prepared.found)
-            if not prepared.plan.num_records:
-                raise refuse(prepared.problems, found=prepared.found, can_skip=False)
+            refuse_stops(prepared, progress)
             old = read_manifest(target.sidecar(MANIFEST))
             if old is not None and not options.force:
-                report = _compare_finished(prepared, old)
+                report = compare_finished(prepared, old)
                 if report is not None:
                     journal.remove()
                     return report
-            _begin(prepared, journal, old)
+            begin(prepared, journal, old)
         except BaseException:
             shutil.rmtree(os.path.join(journal.folder, "scratch"), ignore_errors=True)
             if journal.load_plan() is None:
                 journal.remove()
             raise
-        schedule = _write_shards(prepared, journal, progress)
-        report = _conclude(prepared, journal, schedule)
+        schedule = write_shards(prepared, journal, prepared.plan.shards, engine, progress)
+        if schedule.bad and options.on_bad == "fail" and not schedule.results:
+            journal.remove()
+        refuse_bad(prepared, schedule)
+        report = conclude(prepared, schedule.results, schedule.num_resumed)
         report.seconds = time.monotonic() - started
         finish_build(prepared, journal, schedule.results, report, old)
         return report
 
 
+def refuse_stops(prepared: Prepared, progress: Progress) -> None:
+    """Raise if problems found by the scan prevent the build, or nothing is left to write."""
+    if prepared.stops:
+        # Nothing will be written, but everything is read, so that all problems are reported together.
+        bad, _ = _read_all(prepared, progress)
+        raise refuse([*prepared.stops, *bad], found=prepared.found)
+    if not prepared.plan.num_records:
+        raise refuse(prepared.problems, found=prepared.found, can_skip=False)
+
+
 @contextlib.contextmanager
-def _made_folder(target: Target) -> Any:
+def made_folder(target: Target) -> Iterator[None]:
     """Create the output folder if needed; remove it again if the build failed and left it empty."""
     was_there = os.path.isdir(target.folder)
     target.require_writable()
@@ -115,7 +128,7 @@ def _made_folder(target: Target) -> Any:
                 os.rmdir(target.folder)
 
 
-def _compare_finished(prepared: Prepared, old: Manifest) -> Report | None:
+def compare_finished(prepared: Prepared, old: Manifest) -> Report | None:
     """Return a report if the finished dataset is the requested one, None if shards are missing; raise otherwise."""
     target, items = prepared.target, prepared.scan.items
     since = os.stat(target.sidecar(MANIFEST)).st_mtime_ns
@@ -145,27 +158,24 @@ def _compare_finished(prepared: Prepared, old: Manifest) -> Report | None:
     return report
 
 
-def _begin(prepared: Prepared, journal: Journal, old: Manifest | None) -> None:
-    """Check that staged files belong to this plan, that nothing is overwritten, and that there is space."""
-    target, plan = prepared.target, prepared.plan
-    wanted = {
-        "hash": plan.hash,
+def describe_begun(prepared: Prepared) -> dict[str, Any]:
+    """Describe the plan as it is stored when a build begins: everything that must not change until it ends."""
+    return {
+        "hash": prepared.plan.hash,
         "made_by": prepared.made_by,
         "stamps": digest_stamps(prepared.scan),
-        "description": plan.description,
+        "description": prepared.plan.description,
     }
+
+
+def begin(prepared: Prepared, journal: Journal, old: Manifest | None) -> None:
+    """Check that staged files belong to this plan, that nothing is overwritten, and that there is space."""
+    target, plan = prepared.target, prepared.plan
+    wanted = describe_begun(prepared)
     begun = journal.load_plan()
     if begun is not None and begun != wanted:
         if not prepared.options.force:
-            changes = describe_changes(begun.get("description") or {}, plan.description)
-            if begun.get("made_by") != prepared.made_by:
-                changes.append(f"made by was {begun.get('made_by')}, is {prepared.made_by}")
-            changes += describe_input_changes(journal.load_inputs(), prepared.scan.items)
-            raise StorageError(
-                "an unfinished build exists, started with other inputs or options",
-                shard=target.out,
-                hint=Hint(*changes, Step("start over: {force}", force=True), gap="\n  "),
-            )
+            raise refuse_plan(prepared, journal, begun)
         begun = None
     if begun is None:
         _require_free_names(prepared, old)
@@ -176,6 +186,19 @@ def _begin(prepared: Prepared, journal: Journal, old: Manifest | None) -> None:
         journal.sweep(plan.hash)
         recall_shards(target, journal, plan.hash, [shard.name for shard in plan.shards])
         _require_space(prepared, journal)
+
+
+def refuse_plan(prepared: Prepared, journal: Journal, begun: dict[str, Any]) -> StorageError:
+    """Return the error for an unfinished build with another plan."""
+    changes = describe_changes(begun.get("description") or {}, prepared.plan.description)
+    if begun.get("made_by") != prepared.made_by:
+        changes.append(f"made by was {begun.get('made_by')}, is {prepared.made_by}")
+    changes += describe_input_changes(journal.load_inputs(), prepared.scan.items)
+    return StorageError(
+        "an unfinished build exists, started with other inputs or options",
+        shard=prepared.target.out,
+        hint=Hint(*changes, Step("start over: {force}", force=True), gap="\n  "),
+    )
 
 
 def _require_free_names(prepared: Prepared, old: Manifest | None) -> None:
@@ -203,16 +226,26 @@ def _require_space(prepared: Prepared, journal: Journal) -> None:
     require_space(prepared.target.folder, needed)
 
 
-def _write_shards(prepared: Prepared, journal: Journal, progress: Progress) -> Schedule:
+def write_shards(
+    prepared: Prepared, journal: Journal, shards: Sequence[PlannedShard], engine: Engine, progress: Progress
+) -> Schedule:
+    """Write these shards of the plan to the staging folder, unless they are there; draft the list of inputs."""
     plan, options = prepared.plan, prepared.options
-    jobs = options.jobs or count_cores()
 
     # Threads in this process write frames as fast as worker processes, which take as long to start as to write.
     # A compressed shard is compressed by one thread, so writing several shards at once in workers is faster.
     gives_frames = prepared.scan.reader.gives == "frames" and prepared.compression == "none"
+    jobs = engine.slots
+    threads = jobs if engine.is_local else 1
+    if gives_frames and engine.is_local:
+        engine = LocalEngine(1)
+    if not engine.is_local:
+        # Readers find their inputs and spooled tables by path.
+        inputs = [os.path.abspath(prepared.source.title)] if os.path.exists(prepared.source.title) else []
+        engine.require(sees=inputs, tokens=[journal.write_token()])
 
     def make_task(shard: PlannedShard, path: str) -> ShardTask:
-        return (partial(FrameTask, threads=jobs) if gives_frames else ShardTask)(
+        return (partial(FrameTask, threads=threads) if gives_frames else ShardTask)(
             path=path,
             items=prepared.scan.items.take(shard.numbers),
             reader=prepared.scan.reader,
@@ -223,31 +256,24 @@ def _write_shards(prepared: Prepared, journal: Journal, progress: Progress) -> S
             on_bad=options.on_bad,
         )
 
-    weights = {shard.name: _weigh(prepared, shard) for shard in plan.shards}
+    weights = {shard.name: _weigh(prepared, shard) for shard in shards}
     schedule = Schedule(
-        plan.shards,
+        shards,
         journal.shards_folder(plan.hash),
         make_task,
         weights,
         jobs,
         # A compressed shard is never cut: it is one stream, and its bytes would depend on the cuts.
         may_cut=prepared.compression == "none",
-        parts={shard.name: count_parts(prepared.expected_nbytes(shard)) for shard in plan.shards}
-        if gives_frames
-        else None,
+        parts={shard.name: count_parts(prepared.expected_nbytes(shard)) for shard in shards} if gives_frames else None,
     )
     numbers = schedule.numbers_left()
     nbytes = prepared.scan.items.nbytes
     progress.begin(sum(map(len, numbers)), None if nbytes is None else int(sum(nbytes[n].sum() for n in numbers)))
     listing = draft_inputs(prepared, journal)
     try:
-        for _ in run_tasks(
-            schedule.begin(),
-            jobs=1 if gives_frames else jobs,
-            then=schedule.follow,
-            progress=progress.advance,
-            meanwhile=listing,
-        ):
+        steps = engine.run(schedule.begin(), then=schedule.follow, progress=progress.advance, meanwhile=listing)
+        for _ in steps:
             pass
     except BaseException as error:
         listing.close()
@@ -260,18 +286,23 @@ def _write_shards(prepared: Prepared, journal: Journal, progress: Progress) -> S
     return schedule
 
 
-def _conclude(prepared: Prepared, journal: Journal, schedule: Schedule) -> Report:
-    bad = sorted(schedule.bad)
-    if bad and prepared.options.on_bad == "fail":
-        if not schedule.results:
-            journal.remove()
-        raise refuse([_to_problem(item) for item, _ in bad], found=prepared.found, is_begun=bool(schedule.results))
+def refuse_bad(prepared: Prepared, schedule: Schedule) -> None:
+    """Raise if there are bad inputs and they fail the build."""
+    if schedule.bad and prepared.options.on_bad == "fail":
+        problems = [_to_problem(item) for item, _ in sorted(schedule.bad)]
+        raise refuse(problems, found=prepared.found, is_begun=bool(schedule.results))
+
+
+def conclude(prepared: Prepared, results: Mapping[str, ShardResult], num_resumed: int) -> Report:
+    """Return the report of a build whose shards are all written."""
+    splits = {shard.name: shard.split for shard in prepared.plan.shards}
+    bad = sorted((item, splits[name]) for name, result in results.items() for item in result.bad)
     report = prepared.new_report()
     report.skipped += [Skipped(item.key, item.reason, split, hint=item.hint) for item, split in bad]
-    report.resumed = schedule.num_resumed
+    report.resumed = num_resumed
     facts: Facts = {}
     for shard in prepared.plan.shards:
-        result = schedule.results[shard.name]
+        result = results[shard.name]
         report.add_shard(shard.split, result.num_records, result.nbytes)
         report.written += result.num_records
         add_facts(facts, result.facts)

@@ -132,7 +132,7 @@ def _take_listed(items: Items, lists: Mapping[str, str]) -> Assignment:
         for line in _read_list(path):
             found = by_name.get(line, [])
             if len(found) != 1:
-                reason = "matches no file that was found" if not found else f"stands for {len(found)} files"
+                reason = "matches no file that was found" if not found else f"matches {len(found)} files"
                 assignment.problems.append(Problem(line, f"{reason} - in {path}", blocking=True, input=None))
             elif found[0] in owner:
                 reason = f"is in split {owner[found[0]]!r} and in {split!r}"

@@ -6,10 +6,9 @@ cutting a shard for more workers does not change its bytes.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Literal
@@ -24,16 +23,16 @@ from tfrkit.codec.columns import BytesColumn, Column, Ragged
 from tfrkit.container.compression import Compression, Level
 from tfrkit.container.index import index_path
 from tfrkit.container.locate import save_index
+from tfrkit.engines.base import Tick
 from tfrkit.errors import CodecError, SchemaError, SourceError, TfrkitError
 from tfrkit.features.rename import rename_keys
 from tfrkit.sources.base import ColumnReader, Facts, FrameReader, Item, Reader, RecordReader, RowReader, TakenItems
 from tfrkit.sources.walk import describe_unreadable
 from tfrkit.storage.digest import hash_file
+from tfrkit.storage.local import LocalWriter, open_to_read
 from tfrkit.writer import Writer
 
 OnBad = Literal["fail", "skip"]
-Tick = Callable[[int, int, int], None]
-"""Callback(items, input bytes, bad items) since the last call."""
 
 # Exceptions that a reader raises for a bad input; any other exception is a bug.
 BAD_INPUT = (SourceError, CodecError, OSError)
@@ -63,6 +62,11 @@ class ShardTask:
     def output(self) -> str:
         """The file this task writes."""
         return self.path if self.num_parts == 1 else part_path(self.path, self.part, self.num_parts)
+
+    @property
+    def key(self) -> str:
+        """The name of the file this task writes."""
+        return os.path.basename(self.output)
 
     def cut(self, part: int, num_parts: int, start: int, stop: int) -> ShardTask:
         """Return the task of one part: items `start` to `stop`."""
@@ -102,8 +106,16 @@ class JoinTask:
     path: str
     num_parts: int
 
+    @property
+    def key(self) -> str:
+        """The name of the shard."""
+        return os.path.basename(self.path)
+
     def run(self, tick: Tick) -> ShardResult:
-        """Append the other parts to the first one and rename it to the shard's name."""
+        """Copy the parts into the shard and remove them. Any number of workers may do this at the same time."""
+        there = read_done(self.path)
+        if there is not None and os.path.exists(index_path(self.path)):
+            return there  # a worker joined them, and died before it could report that
         result = ShardResult(os.path.basename(self.path))
         parts = [part_path(self.path, part, self.num_parts) for part in range(self.num_parts)]
         for path in parts:
@@ -111,17 +123,16 @@ class JoinTask:
             if marker is None:
                 raise SourceError("a part of a shard is missing", shard=path)
             result.add(marker)
-        with open(parts[0], "r+b") as first:
-            first.seek(0, os.SEEK_END)
-            for path in parts[1:]:
-                with open(path, "rb") as part:
-                    _append_file(first.fileno(), part.fileno())
-            # Hash before the sync, so that the disk writes in the meantime.
-            result.sha256 = hash_file(parts[0])
-            os.fsync(first.fileno())
-        os.replace(parts[0], self.path)
+        digest = hashlib.sha256()
+        with LocalWriter(self.path) as writer:
+            for path in parts:
+                with open_to_read(path) as part:
+                    while piece := part.read(_COPY_NBYTES):
+                        digest.update(piece)
+                        writer.write(piece)
+            writer.commit()
+        result.sha256 = digest.hexdigest()
         save_index(self.path)
-        result.nbytes = os.path.getsize(self.path)
         write_done(self.path, result)
         for path in parts:
             drop_done(path)
@@ -135,6 +146,11 @@ class ReadTask:
     path: str
     items: TakenItems
     reader: RowReader
+
+    @property
+    def key(self) -> str:
+        """The range of items."""
+        return self.path
 
     def run(self, tick: Tick) -> ShardResult:
         """Return the bad items, and the approximate size of the records of the others."""
@@ -156,6 +172,11 @@ class CheckTask:
     """Compares a shard of an earlier run with its marker."""
 
     path: str
+
+    @property
+    def key(self) -> str:
+        """The name of the shard."""
+        return os.path.basename(self.path)
 
     def run(self, tick: Tick) -> ShardResult | None:
         """Return the marker; if the shard does not match it or has no index, remove the shard and return None."""
@@ -194,7 +215,7 @@ def _write_items(writer: Writer, task: ShardTask, result: ShardResult, tick: Tic
 
 
 def _write_rows(writer: Writer, task: ShardTask, reader: RowReader, result: ShardResult, tick: Tick) -> bool:
-    """Write row by row. After a bad input that fails the build, go on reading, so that all bad inputs are reported."""
+    """Write row by row. After a bad input that fails the build, read on, so that all bad inputs are reported."""
     is_sound = True
     for item, nbytes in zip(task.items, _sizes_of(task.items), strict=True):
         try:
@@ -258,20 +279,3 @@ def rename_row(row: Row, keys: Mapping[str, str]) -> Row:
     if row.keys() <= {"context", "feature_lists"} and all(isinstance(value, dict) for value in row.values()):
         return {part: rename_keys(features, keys) for part, features in row.items()}
     return rename_keys(row, keys)
-
-
-def _append_file(target: int, source: int) -> None:
-    """Append one file to another, in the kernel if possible."""
-    left = os.fstat(source).st_size
-    offset = 0
-    while left:
-        try:
-            copied = os.copy_file_range(source, target, min(left, _COPY_NBYTES), offset_src=offset)
-        except OSError as error:
-            if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
-                raise
-            copied = os.write(target, os.pread(source, min(left, _COPY_NBYTES), offset))
-        if copied == 0:
-            raise SourceError("a part of a shard became shorter while it was read")
-        offset += copied
-        left -= copied

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, Changing, print_changed, sum_up
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 
 HELP = f"""Add the records of other files to a dataset.
 

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from tfrkit.cli.exits import ExitCode
+from tfrkit._limits import DEFAULT_BENCH_NBYTES
+from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import FormatOption, Paths
 from tfrkit.cli.output import count_noun, print_line, print_result, print_table, show_nbytes
 
@@ -18,10 +19,12 @@ HELP = """Time the steps of reading this dataset on this machine.
 
 Reads the first records and times each step on one core: disk (with the file's cache dropped first), inflate,
 checksum, parse, decode of images, collate. The longest one is what limits reading. Then the same records are
-read back from each compression, to compare speed and size. Nothing is written.
+read back from each compression, to compare speed and size. Images are decoded on the GPU, too, if there is one, to see
+whether that is faster here. Nothing is written.
 
 JSON: records, bytes, limit, steps (step, us_per_record, mb_per_s), compressions (compression, bytes, ratio,
-write_mb_per_s, read_mb_per_s, records_per_s), mixing (how well each kind of shuffle mixes, 1 is perfect).
+write_mb_per_s, read_mb_per_s, records_per_s), mixing (how well each kind of shuffle mixes, 1 is perfect),
+gpu (cpu_images_per_s and gpu_images_per_s, null without a GPU, and verdict, a sentence).
 """
 
 COLUMNS = ("compression", "bytes", "ratio", "write_mb_per_s", "read_mb_per_s", "records_per_s")
@@ -29,7 +32,7 @@ COLUMNS = ("compression", "bytes", "ratio", "write_mb_per_s", "read_mb_per_s", "
 Megabytes = Annotated[int, typer.Option("--megabytes", min=1, metavar="N", help="Amount of data to read.")]
 
 
-def run(paths: Paths, megabytes: Megabytes = 16, format: FormatOption = "text") -> int:
+def run(paths: Paths, megabytes: Megabytes = DEFAULT_BENCH_NBYTES >> 20, format: FormatOption = "text") -> int:
     """Print two tables and a verdict."""
     from tfrkit.ops.bench import bench
 
@@ -45,7 +48,7 @@ def run(paths: Paths, megabytes: Megabytes = 16, format: FormatOption = "text") 
 
 
 def print_text(result: dict[str, Any]) -> None:
-    """Print steps, verdict, compressions and shuffles."""
+    """Print steps, limit, compressions, shuffles and the verdict on a GPU."""
     total = sum(step["us_per_record"] for step in result["steps"])
     print_line(f"first {count_noun(result['records'], 'record')}, {show_nbytes(result['bytes'])}, on one core")
     print_line("")
@@ -88,6 +91,7 @@ def print_text(result: dict[str, Any]) -> None:
         f"mixing, 1 is perfect: exact shuffle {mixing['exact']:.2f}, in windows of a tenth {mixing['window']:.2f}, "
         f"file order {mixing['none']:.2f}"
     )
+    print_line(f"decoding on a GPU: {result['gpu']['verdict']}")
 
 
 def show_speed(mb_per_s: float) -> str:

@@ -11,7 +11,7 @@ import typer
 from tfrkit.cli import build_options as opt
 from tfrkit.cli.build_report import print_report
 from tfrkit.cli.build_sources import SOURCES
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.hints import read_flags
 from tfrkit.cli.options import spread_groups
 from tfrkit.cli.output import say

@@ -57,7 +57,7 @@ def _refuse_no_header(is_given: bool) -> bool:
 NoHeader = Annotated[
     bool,
     typer.Option(
-        "--no-header", hidden=True, callback=_refuse_no_header, is_eager=True, help="Not there: see --columns."
+        "--no-header", hidden=True, callback=_refuse_no_header, is_eager=True, help="Not supported: see --columns."
     ),
 ]
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tfrkit.cli.options import COMPRESSION_METAVAR, Force
+from tfrkit.cli.options import COMPRESSION_METAVAR, EngineAddress, EngineOption, Force
 from tfrkit.cli.output import say
-from tfrkit.cli.progress import Progress, ProgressForm
+from tfrkit.cli.progress import ProgressForm, ShownProgress
 
 Classes = Annotated[
     str | None,
@@ -213,6 +213,16 @@ class Building:
         int | None,
         typer.Option("--jobs", "-j", min=1, metavar="N", help="Worker processes; all processors by default."),
     ] = None
+    engine: EngineOption = "local"
+    engine_address: EngineAddress = None
+    part: Annotated[
+        str | None,
+        typer.Option(
+            "--part",
+            metavar="I/N|finish",
+            help="Make the shards of one of N parts, from 0; the part that makes the last shard finishes the dataset.",
+        ),
+    ] = None
     force: Force = False
     overwrite: Annotated[bool, typer.Option("--overwrite", hidden=True, help="Deprecated: --force.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read everything, write nothing.")] = False
@@ -232,4 +242,4 @@ class Building:
             say("note: --overwrite is deprecated, use --force")
             given["force"] = True
         del given["split"], given["format"], given["overwrite"]
-        return {**given, "keys": parse_pairs(self.keys, "--keys"), "progress": Progress(self.progress)}
+        return {**given, "keys": parse_pairs(self.keys, "--keys"), "progress": ShownProgress(self.progress)}

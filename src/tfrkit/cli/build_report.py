@@ -33,6 +33,8 @@ def _print_head(report: Any) -> None:
         return
     verb = "to write" if report.is_dry else "written"
     num_records = sum(split["records"] for split in report.splits.values())
+    if report.missing_shards:
+        verb = f"written by part {report.part}"
     found = f"{report.found:,} found, {num_records:,} {verb}, {report.num_skipped:,} skipped"
     print_line(f"{report.out}: {found}")
     about = "about " if report.is_dry else ""

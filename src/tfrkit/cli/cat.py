@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import FormatOption, Paths
 from tfrkit.cli.rows import ROWS_HELP, print_rows
 

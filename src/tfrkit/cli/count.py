@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfrkit.cli.exits import ExitCode
-from tfrkit.cli.options import FormatOption, Paths
+from tfrkit.cli.exit_codes import ExitCode
+from tfrkit.cli.options import EngineAddress, EngineOption, FormatOption, Paths
 from tfrkit.cli.output import print_result, print_table
 
 HELP = """Count the records of each file.
@@ -23,11 +23,17 @@ JSON: records, files (path, records).
 COLUMNS = ("path", "records")
 
 
-def run(paths: Paths, format: FormatOption = "text") -> int:
+def run(
+    paths: Paths,
+    engine: EngineOption = "local",
+    engine_address: EngineAddress = None,
+    format: FormatOption = "text",
+) -> int:
     """Print one line per file, and the total of several."""
     from tfrkit.ops.count import count_records
 
-    rows = [to_row(path, records) for path, records in count_records(paths)]
+    counted = count_records(paths, engine=engine, engine_address=engine_address)
+    rows = [to_row(path, records) for path, records in counted]
     print_result(
         format,
         document=lambda: {"records": sum_records(rows), "files": rows},

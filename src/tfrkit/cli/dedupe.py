@@ -8,7 +8,7 @@ import typer
 
 from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, Changing, name_place, print_changed, sum_up
 from tfrkit.cli.convert import split_names
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import FilePaths
 from tfrkit.cli.output import count_noun, set_verdict
 
@@ -53,12 +53,12 @@ def run(paths: FilePaths, by: By = None, per_split: PerSplit = False, *, how: Ch
     made = dedupe(address, by=split_names(by), per_split=per_split, **how.arguments())
     code = set_verdict(ExitCode.FOUND if how.dry_run and (made.dropped or made.num_leaks) else ExitCode.DONE)
     print_changed(
-        made, how.format, verdict=describe(made, paths), rows_of=[*describe_splits(made), *describe_leaks(made)]
+        made, how.format, verdict=describe_result(made, paths), rows_of=[*describe_splits(made), *describe_leaks(made)]
     )
     return code
 
 
-def describe(made: Deduped, paths: list[str]) -> str:
+def describe_result(made: Deduped, paths: list[str]) -> str:
     """Return the last line of the report."""
     if made.dropped:
         return sum_up(made, paths)

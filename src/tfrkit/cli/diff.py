@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import FormatOption
 from tfrkit.cli.output import count_noun, print_line, print_result, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
@@ -67,7 +67,7 @@ def print_text(result: dict[str, Any]) -> None:
     for change in result["schema"]:
         print_line(f"schema: {describe_schema(change)}")
     for change in result["changes"]:
-        print_line(describe_record(change))
+        print_line(describe_place(change))
         width = max((len(feature["feature"]) for feature in change["features"]), default=0)
         for feature in change["features"]:
             print_line(f"  {feature['feature'].ljust(width)}  {describe_values(feature)}")
@@ -92,7 +92,7 @@ def describe_schema(change: dict[str, Any]) -> str:
     return f"{name} {change['change']}, {change['a'] or change['b']}"
 
 
-def describe_record(change: dict[str, Any]) -> str:
+def describe_place(change: dict[str, Any]) -> str:
     """Describe the position of a changed record."""
     place = change["a"] or change["b"]
     words = [f"{change['change']}: record {place['number']}"]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, Changing, print_changed, sum_up
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import FilePaths
 from tfrkit.cli.output import print_line, set_verdict
 

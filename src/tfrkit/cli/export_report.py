@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import Force, FormatOption, Incomplete
 from tfrkit.cli.output import count_noun, print_line, print_result, say
 from tfrkit.cli.progress import watch_on_terminal

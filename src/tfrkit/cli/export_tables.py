@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from tfrkit._limits import DEFAULT_TAR_SIZE
 from tfrkit.cli.export_report import (
     ExportCommand,
     Exporting,
@@ -106,7 +107,7 @@ def run_rows(module: str, kind: str) -> Callable[..., int]:
 def run_webdataset(
     paths: Paths,
     output: Output,
-    shard_size: ShardSize = "1GB",
+    shard_size: ShardSize = DEFAULT_TAR_SIZE,
     image: ImageFeature = None,
     label: LabelFeature = None,
     name: NameFeature = None,

@@ -1,7 +1,7 @@
 """Next steps as a command prints them.
 
 The library writes `replace it: force=True`, a command `replace it: --force`; a command leaves out steps for which it
-has no option. The steps are part of the error, from where it is raised: those for damage are in container/faults.py.
+has no option. The steps are attached where the error is raised; those for damage are made in container/faults.py.
 """
 
 from __future__ import annotations

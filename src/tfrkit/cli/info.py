@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import FormatOption, Paths
 from tfrkit.cli.output import count_noun, print_line, print_result, print_table
 

@@ -15,12 +15,12 @@ import typer
 
 from tfrkit._version import VERSION
 from tfrkit.cli.endings import Terminated, raise_when_asked_to_end
-from tfrkit.cli.exits import ExitCode, list_codes
+from tfrkit.cli.exit_codes import ExitCode, code_of_error, list_codes
 from tfrkit.cli.hints import Flag, explain, read_flags
-from tfrkit.cli.options import Json, Quiet, spread_groups
+from tfrkit.cli.options import Json, Quiet, RemoteOptions, spread_groups
 from tfrkit.cli.output import get_verdict, print_error, say
 from tfrkit.cli.streams import prepare_streams
-from tfrkit.errors import RemoteAddressError, TfrkitError, TfrkitWarning
+from tfrkit.errors import TfrkitError, TfrkitWarning
 
 HELP = f"""Build, check, reshape and query TFRecord files, without TensorFlow.
 
@@ -39,6 +39,10 @@ _NAMES = (
     *("split", "shuffle", "merge", "reshard", "convert", "edit", "append", "dedupe"),
     *("sql", "diff", "index", "bench", "run"),
 )
+
+
+# Commands for local files only.
+_LOCAL = ("edit", "append", "dedupe", "bench", "run")
 
 
 class Commands(Mapping[str, Any]):
@@ -72,7 +76,7 @@ Version = Annotated[
 
 
 def make_app(only: str | None = None, source: str | None = None) -> typer.Typer:
-    """Make the application with every subcommand, or with the command `only`; of `build`, perhaps only one source."""
+    """Make the application with all subcommands, or with the command `only`; `source` limits `build` to one source."""
     app = typer.Typer(
         name="tfr",
         help=HELP,
@@ -90,10 +94,12 @@ def make_app(only: str | None = None, source: str | None = None) -> typer.Typer:
     if only in (None, "build"):
         from tfrkit.cli.build import make_build_app
 
-        app.add_typer(make_build_app(guard, source), name="build")
+        app.add_typer(make_build_app(functools.partial(guard, reads_remote=False), source), name="build")
     for name in COMMANDS if only is None else COMMANDS.keys() & {only}:
         command = COMMANDS[name]
-        app.command(name, help=command.HELP, context_settings=getattr(command, "CONTEXT", None))(guard(command.run))
+        app.command(name, help=command.HELP, context_settings=getattr(command, "CONTEXT", None))(
+            guard(command.run, reads_remote=name not in _LOCAL)
+        )
     if only in (None, "export"):
         from tfrkit.cli.export import make_export_app
 
@@ -101,9 +107,12 @@ def make_app(only: str | None = None, source: str | None = None) -> typer.Typer:
     return app
 
 
-def guard(run: Callable[..., int]) -> Callable[..., None]:
-    """Wrap a command so that every outcome has its exit code and at most one message."""
-    run = spread_groups(run)
+def guard(run: Callable[..., int], *, reads_remote: bool = True) -> Callable[..., None]:
+    """Wrap a command so that every outcome has its exit code and at most one message.
+
+    A command that reads remote addresses gets the options for them.
+    """
+    run = spread_groups(take_remote_options(run) if reads_remote else run)
     asked = inspect.signature(run)
     flags = read_flags(asked.parameters.values())
 
@@ -122,6 +131,24 @@ def guard(run: Callable[..., int]) -> Callable[..., None]:
     ]
     call.__signature__ = asked.replace(parameters=[*asked.parameters.values(), *options])  # type: ignore[attr-defined]
     call.__annotations__ = {name: parameter.annotation for name, parameter in asked.parameters.items()} | added
+    return call
+
+
+def take_remote_options(run: Callable[..., int]) -> Callable[..., int]:
+    """Return a command with the options for remote addresses, which are set for the whole process."""
+    asked = inspect.signature(run, eval_str=True)
+
+    @functools.wraps(run)
+    def call(*, remote: RemoteOptions, **given: Any) -> int:
+        if remote != RemoteOptions():
+            from tfrkit.storage.options import use_storage
+
+            use_storage(**vars(remote))
+        return run(**given)
+
+    option = inspect.Parameter("remote", inspect.Parameter.KEYWORD_ONLY, annotation=RemoteOptions)
+    named = [one.replace(kind=one.KEYWORD_ONLY) for one in asked.parameters.values()]
+    call.__signature__ = asked.replace(parameters=[*named, option])  # type: ignore[attr-defined]
     return call
 
 
@@ -145,21 +172,21 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
         # The reader closed the pipe: `tfr head x | head -1` is not a failure.
         mute_stdout()
         return get_verdict()
-    except KeyboardInterrupt:
-        return ExitCode.INTERRUPTED
-    except Terminated:
-        return ExitCode.TERMINATED
+    except (KeyboardInterrupt, Terminated) as end:
+        return code_of_error(end)
     except (TfrkitError, OSError, ImportError, ValueError, MemoryError) as error:
         show_trace_if_asked()
         print_error(f"tfr: {describe_error(error, flags)}")
-        # A wrong argument; unreadable text and JSON are file contents, not usage.
-        is_usage = type(error) is ValueError or isinstance(error, RemoteAddressError)
-        return ExitCode.USAGE if is_usage else ExitCode.FAILED
-    except Exception:  # noqa: BLE001  (a bug: its trace is what we need, but exit code 1 means "found something")
-        import traceback
+        return code_of_error(error)
+    except Exception as error:  # noqa: BLE001  (a bug: its trace is needed, but Python's exit code 1 means "found something")
+        # Python has no class of its own for this one.
+        if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
+            print_error("tfr: the system does not allow another thread\n  raise the limit of processes: ulimit -u")
+        else:
+            import traceback
 
-        traceback.print_exc()
-        return ExitCode.FAILED
+            traceback.print_exc()
+        return code_of_error(error)
 
 
 def show_warning(show: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:
@@ -204,7 +231,5 @@ def main() -> None:
         app = make_app(asked if asked in (*COMMANDS, "build", "export") else None, (*sys.argv[2:3], None)[0])
         raise_when_asked_to_end()
         app(prog_name="tfr")
-    except KeyboardInterrupt:
-        sys.exit(ExitCode.INTERRUPTED)
-    except Terminated:
-        sys.exit(ExitCode.TERMINATED)
+    except (KeyboardInterrupt, Terminated) as end:
+        sys.exit(code_of_error(end))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
@@ -15,7 +15,7 @@ Paths = Annotated[
     list[str],
     typer.Argument(
         metavar="PATH...",
-        help="Files, folders or quoted globs; - is stdin.",
+        help="Files, folders, quoted globs or addresses (s3://bucket/x); - is stdin.",
         show_default=False,
     ),
 ]
@@ -23,7 +23,9 @@ Paths = Annotated[
 # For commands that need more than one pass over the bytes.
 FilePaths = Annotated[
     list[str],
-    typer.Argument(metavar="PATH...", help="Files, folders or quoted globs.", show_default=False),
+    typer.Argument(
+        metavar="PATH...", help="Files, folders, quoted globs or addresses (s3://bucket/x).", show_default=False
+    ),
 ]
 
 FormatOption = Annotated[
@@ -39,9 +41,30 @@ Output = Annotated[
 
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
+EngineOption = Annotated[
+    Literal["local", "ray", "dask"],
+    typer.Option("--engine", metavar="local|ray|dask", help="What runs the work; the result is the same."),
+]
+EngineAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--engine-address",
+        metavar="ADDRESS",
+        help="The cluster, such as auto or tcp://host:8786; started on this machine by default.",
+    ),
+]
+
 Shape = Annotated[
     str | None,
     typer.Option("--shape", metavar="HxW[xC]", help="Shape of raw pixels, height first: 224x224, 480x640x3."),
+]
+BoxOrderOption = Annotated[
+    Literal["xyxy", "yxyx", "xywh", "cxcywh"] | None,
+    typer.Option("--box-order", metavar="xyxy|yxyx|xywh|cxcywh", help="Four numbers of a box; default yxyx."),
+]
+BoxUnitsOption = Annotated[
+    Literal["fraction", "pixels"] | None,
+    typer.Option("--box-units", metavar="fraction|pixels", help="Units of boxes; guessed by default."),
 ]
 
 Incomplete = Annotated[
@@ -74,6 +97,22 @@ Jobs = Annotated[
 Quiet = Annotated[
     bool, typer.Option("-q", "--quiet", help="Print results and errors only.", callback=set_quiet, is_eager=True)
 ]
+
+
+@dataclass(frozen=True)
+class RemoteOptions:
+    """How remote addresses are read; every command that reads them has these options."""
+
+    endpoint: Annotated[
+        str | None, typer.Option("--endpoint", metavar="URL", help="Server of the store, such as MinIO for s3://.")
+    ] = None
+    profile: Annotated[
+        str | None, typer.Option("--profile", metavar="NAME", help="Profile in ~/.aws with the keys for s3://.")
+    ] = None
+    anonymous: Annotated[bool, typer.Option("--anonymous", help="Read public remote data without keys.")] = False
+    cache: Annotated[
+        str | None, typer.Option("--cache", metavar="DIR:SIZE", help="Keep remote blocks there: /scratch/c:200G.")
+    ] = None
 
 
 def spread_groups(run: Callable[..., int]) -> Callable[..., int]:

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from typing import Any, Literal
 from unicodedata import combining, east_asian_width
 
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 
 Format = Literal["text", "json", "jsonl", "csv"]
 Cells = Sequence[object]

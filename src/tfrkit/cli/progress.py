@@ -19,13 +19,13 @@ _LINE_SECONDS = 10.0
 _BAR_WIDTH = 24
 
 
-def watch_on_terminal() -> Progress:
+def watch_on_terminal() -> ShownProgress:
     """Return a progress bar if stderr is a terminal and not quiet; otherwise no progress is shown."""
     shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not is_quiet()
-    return Progress("bar" if shown else "none")
+    return ShownProgress("bar" if shown else "none")
 
 
-class Progress:
+class ShownProgress:
     """Counts items and bytes, and shows them at intervals in the chosen form."""
 
     def __init__(self, form: ProgressForm) -> None:

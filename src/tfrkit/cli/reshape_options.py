@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs
 from tfrkit.cli.output import count_noun, print_line, print_result, say, show_nbytes
 from tfrkit.cli.progress import watch_on_terminal
@@ -77,7 +77,7 @@ def run_reshape(
 
 def say_written(made: Rewritten) -> None:
     """Print the summary on stderr."""
-    for line in describe(made):
+    for line in describe_output(made):
         say(line)
 
 
@@ -85,11 +85,11 @@ def print_text(made: Rewritten) -> None:
     """Print one line per split, then the total; notes go to stderr."""
     for note in made.notes:
         say(note)
-    for line in describe(made):
+    for line in describe_output(made):
         print_line(line)
 
 
-def describe(made: Rewritten) -> Sequence[str]:
+def describe_output(made: Rewritten) -> Sequence[str]:
     """Return the lines that describe the output."""
     lines = []
     if len(made.splits) > 1 or (made.splits and len(made.files) > 1):

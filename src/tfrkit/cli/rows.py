@@ -21,7 +21,7 @@ def print_rows(format: Format, rows: Iterable[tuple[int, Any]]) -> None:
     values = (row_to_json(row) for _, row in rows)
     if format == "csv":
         # The header needs the names of all rows, so the rows are kept.
-        flat = [flatten_row(value) for value in values]
+        flat = [join_parts(value) for value in values]
         print_csv(collect_names(flat), flat)
         return
     print_result(format, document=lambda: list(values), rows=lambda: values, text=lambda: print_text(rows))
@@ -43,7 +43,7 @@ def print_text(rows: Iterable[tuple[int, Any]]) -> None:
         say("no records")
 
 
-def flatten_row(row: dict[str, Any]) -> dict[str, Any]:
+def join_parts(row: dict[str, Any]) -> dict[str, Any]:
     """Return both parts of a SequenceExample as columns of one row; other rows unchanged."""
     if set(row) != {"context", "feature_lists"} or not all(isinstance(part, dict) for part in row.values()):
         return row

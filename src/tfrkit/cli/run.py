@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 
 HELP = """Run an old TensorFlow script, unchanged, without TensorFlow.
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import Paths
 from tfrkit.cli.output import say
 from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, Seed, run_reshape

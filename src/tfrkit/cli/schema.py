@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.hints import Flag, say_note
 from tfrkit.cli.options import FormatOption, InferOption, Paths
 from tfrkit.cli.output import escape_controls, print_result, say

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from tfrkit.cli.exits import ExitCode
-from tfrkit.cli.options import Force, FormatOption, Paths, Shape
+from tfrkit.cli.exit_codes import ExitCode
+from tfrkit.cli.options import BoxOrderOption, BoxUnitsOption, Force, FormatOption, Paths, Shape
 from tfrkit.cli.output import count_noun, print_line, print_result, say, set_verdict
 
 HELP = """Draw a contact sheet: images with labels, boxes and masks.
@@ -20,8 +20,9 @@ HELP = """Draw a contact sheet: images with labels, boxes and masks.
 Shows encoded images, and raw pixels if the schema, features such as height, width and channels, or --shape have
 their size; of a SequenceExample the first frame. Below is the label (class names if classes.txt or the schema
 has them) and the number of the record, from 0. Boxes are those of image/object/bbox, and below are their classes, or
-"no objects"; masks are shown in the colours of Pascal VOC. An image that fails is a crossed tile with the cause; the
-exit code is then 1. Reads the shown records and, without an index, the headers of all.
+"no objects"; masks are shown in the colours of Pascal VOC. --image, --label, --mask, --boxes, --names, --box-order,
+--box-units and --shape replace what was found; they are the switches of `tfr view`. An image that fails is a crossed
+tile with the cause; the exit code is then 1. Reads the shown records and, without an index, the headers of all.
 
 JSON: output, width, height, records, seed, tiles (number, label, cause), findings (shard, record, offset, cause),
 notes.
@@ -43,6 +44,16 @@ ImageFeature = Annotated[
 LabelFeature = Annotated[
     str | None, typer.Option("--label", metavar="FEATURE", help="The feature shown below; found by default.")
 ]
+MaskFeature = Annotated[
+    str | None, typer.Option("--mask", metavar="FEATURE", help="The mask, - for none; found by default.")
+]
+BoxFeature = Annotated[
+    str | None,
+    typer.Option("--boxes", metavar="FEATURE", help="Boxes, or the start of xmin, …, - for none; found by default."),
+]
+NameFeature = Annotated[
+    str | None, typer.Option("--names", metavar="FEATURE", help="Classes of boxes, - for none; found by default.")
+]
 
 
 def run(
@@ -54,6 +65,11 @@ def run(
     seed: Seed = None,
     image: ImageFeature = None,
     label: LabelFeature = None,
+    mask: MaskFeature = None,
+    boxes: BoxFeature = None,
+    names: NameFeature = None,
+    box_order: BoxOrderOption = None,
+    box_units: BoxUnitsOption = None,
     shape: Shape = None,
     force: Force = False,
     format: FormatOption = "text",
@@ -70,6 +86,11 @@ def run(
         seed=seed,
         image=image,
         label=label,
+        mask=mask,
+        boxes=boxes,
+        names=names,
+        box_order=box_order,
+        box_units=box_units,
         shape=shape,
         force=force,
     )

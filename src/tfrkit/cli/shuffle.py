@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from tfrkit._limits import DEFAULT_SHUFFLE_MEMORY
 from tfrkit.cli.options import Output, Paths
 from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, Seed, Shards, ShardSize, run_reshape
 
@@ -28,7 +29,7 @@ Memory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="Approxima
 def run(
     paths: Paths,
     output: Output,
-    memory: Memory = "1GB",
+    memory: Memory = DEFAULT_SHUFFLE_MEMORY,
     seed: Seed = 0,
     shards: Shards = None,
     shard_size: ShardSize = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import CompressionOption, Force, FormatOption, InferOption
 from tfrkit.cli.output import count_noun, print_line, print_result, print_table, say
 

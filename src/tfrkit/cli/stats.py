@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import Force, FormatOption, Jobs, Paths
 from tfrkit.cli.output import count_noun, print_line, print_result, print_table, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
@@ -17,7 +17,7 @@ HELP = """Statistics of every feature, of classes and of splits.
 
 \b
   tfr stats 'train-*'
-  tfr stats data/ --html report.html
+  tfr stats data/ --html report.html --deep
   tfr stats data/ --features label,height --format json
 
 Reads every record once, on threads; the index and the number of jobs do not change the result. Memory is
@@ -27,6 +27,10 @@ distinct values within about 3 % (marked ~, and exact: false). Splits come from 
 names, and are compared with the training split by total variation (up to 100 distinct values) or Kolmogorov-Smirnov
 (else); above 0.1, and above what chance explains, is flagged. Class names come from the manifest, features.json or
 classes.txt. Exit code 1 if something was left out (--on-error skip).
+
+--html writes the statistics page of `tfr view` as one file that needs no network: warnings, splits side by side,
+classes, pictures of the rarest, sizes of pictures, histograms; in English and Chinese. --deep adds the findings of
+`tfr verify --deep`, with pictures of copies and of records in two splits; it decodes every image.
 
 JSON: records, kind (example, sequence_example, raw), files (path, bytes, records, split), record_bytes, features,
 splits (name, files, records), classes, comparison, skipped, findings (shard, record, offset, cause), notes, html.
@@ -62,15 +66,16 @@ def split_names(text: str) -> list[str]:
 
 
 def check_names(text: str | None) -> str | None:
-    """Refuse an option without names."""
+    """Raise if the option is given without a name."""
     if text is not None and not split_names(text):
-        raise typer.BadParameter("expected names of features with commas between them")
+        raise typer.BadParameter("expected feature names separated by commas")
     return text
 
 
 Html = Annotated[
-    str | None, typer.Option("--html", metavar="FILE", help="Write a report with plots and images.", show_default=False)
+    str | None, typer.Option("--html", metavar="FILE", help="Write a report as one page.", show_default=False)
 ]
+Deep = Annotated[bool, typer.Option("--deep", help="Also show copies and leaks, as verify --deep.")]
 Features = Annotated[
     str | None,
     typer.Option(
@@ -85,6 +90,7 @@ OnErrorOption = Annotated[
 def run(
     paths: Paths,
     html: Html = None,
+    deep: Deep = False,
     features: Features = None,
     jobs: Jobs = None,
     on_error: OnErrorOption = "raise",
@@ -92,11 +98,12 @@ def run(
     format: FormatOption = "text",
 ) -> int:
     """Print the statistics, and write the report."""
-    from tfrkit.ops.stats.stats import stats
+    from tfrkit.view.stats import stats
 
     found = stats(
         paths,
         html=html,
+        deep=deep,
         features=None if features is None else split_names(features),
         jobs=jobs,
         on_error=on_error,
@@ -159,7 +166,7 @@ def summarize(result: dict[str, Any]) -> str:
     sizes = result["record_bytes"]
     if sizes["min"] == sizes["max"]:
         return f"{text}, {show_span(sizes)} bytes each"
-    return f"{text}, {show_span(sizes)} bytes each, mean {show(sizes['mean'])}"
+    return f"{text}, {show_span(sizes)} bytes each, mean {show_number(sizes['mean'])}"
 
 
 def print_numbers(result: dict[str, Any]) -> None:
@@ -169,7 +176,7 @@ def print_numbers(result: dict[str, Any]) -> None:
         numbers = feature["numbers"]
         if numbers is None:
             continue
-        cells = [show(numbers[key]) for key in ("min", "mean", "max", "std")]
+        cells = [show_number(numbers[key]) for key in ("min", "mean", "max", "std")]
         gaps = " ".join(
             f"{numbers[key]:,} {word}" for key, word in (("nan", "NaN"), ("infinite", "inf")) if numbers[key]
         )
@@ -211,7 +218,7 @@ def print_bytes(result: dict[str, Any]) -> None:
             continue
         sizes = feature["sizes"]
         size = show_span(sizes) if sizes is not None else ""
-        mean = show(sizes["mean"]) if sizes is not None else ""
+        mean = show_number(sizes["mean"]) if sizes is not None else ""
         rows.append((*head_cells(feature, result["records"]), size, mean, show_distinct(feature), feature["meaning"]))
     if rows:
         print_line("")
@@ -275,7 +282,7 @@ def print_comparison(comparison: dict[str, Any]) -> None:
         print_line(f"{', '.join(others)} against {reference}: no feature stands out")
         return
     rows = [
-        (feature["name"], split["split"], show(split["mean"]), split["why"])
+        (feature["name"], split["split"], show_number(split["mean"]), split["why"])
         for feature in comparison["features"]
         for split in feature["splits"]
         if split["flagged"]
@@ -303,11 +310,11 @@ def show_distinct(feature: dict[str, Any]) -> str:
 
 def show_span(summary: dict[str, Any]) -> str:
     """Format a range, or one number if both ends are equal."""
-    low, high = show(summary["min"]), show(summary["max"])
+    low, high = show_number(summary["min"]), show_number(summary["max"])
     return low if summary["min"] == summary["max"] else f"{low}..{high}"
 
 
-def show(value: object) -> str:
+def show_number(value: object) -> str:
     """Format a number in few characters."""
     if isinstance(value, float):
         return f"{value:,.1f}" if 100 <= abs(value) < 1e6 else f"{value:.4g}"
@@ -320,7 +327,7 @@ def show_value(value: object) -> str:
     """Format one value of a feature from the JSON report."""
     if isinstance(value, dict):
         return " ".join(f"{key} {inner}" for key, inner in value.items())
-    return show(value) if isinstance(value, float) else str(value)
+    return show_number(value) if isinstance(value, float) else str(value)
 
 
 def spark(histogram: Sequence[dict[str, Any]]) -> str:

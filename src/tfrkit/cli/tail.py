@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import FormatOption, Paths
 from tfrkit.cli.rows import ROWS_HELP, print_rows
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from tfrkit.cli.exits import ExitCode
-from tfrkit.cli.options import Force, FormatOption, Jobs, Paths, Shape
+from tfrkit.cli.exit_codes import ExitCode
+from tfrkit.cli.options import EngineAddress, EngineOption, Force, FormatOption, Jobs, Paths, Shape
 from tfrkit.cli.output import count_noun, print_line, print_result, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 
@@ -57,6 +57,8 @@ def run(
     report: Report = None,
     force: Force = False,
     jobs: Jobs = None,
+    engine: EngineOption = "local",
+    engine_address: EngineAddress = None,
     format: FormatOption = "text",
 ) -> int:
     """Print the findings, or ok."""
@@ -67,7 +69,15 @@ def run(
         # Fail now, not after an hour of reading.
         require_output(report, force=force)
     made = verify(
-        paths, deep=deep, shape=shape, sha256=sha256, ignore=ignore or (), jobs=jobs, progress=watch_on_terminal()
+        paths,
+        deep=deep,
+        shape=shape,
+        sha256=sha256,
+        ignore=ignore or (),
+        jobs=jobs,
+        engine=engine,
+        engine_address=engine_address,
+        progress=watch_on_terminal(),
     )
     if report is not None:
         write_report(made, report, force=force)

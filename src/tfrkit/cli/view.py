@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import FilePaths
 from tfrkit.cli.output import print_line, say
 
@@ -35,7 +35,7 @@ NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Print the address
 Where = Annotated[str | None, typer.Option("--where", metavar="SQL", help="Show the records that match a condition.")]
 Record = Annotated[int | None, typer.Option("--record", min=0, metavar="N", help="Open this record.")]
 Lang = Annotated[
-    Literal["en", "zh"] | None, typer.Option("--lang", metavar="en|zh", help="Language; default as the browser.")
+    Literal["en", "zh"] | None, typer.Option("--lang", metavar="en|zh", help="Language; default that of the browser.")
 ]
 Out = Annotated[str | None, typer.Option("--out", metavar="DIR", help="Folder for exported records and tags.")]
 Idle = Annotated[

@@ -23,14 +23,14 @@ class NoKindError(Exception):
 
 
 @dataclass(frozen=True)
-class ArrowType:
+class ColumnTarget:
     """Target of an Arrow type: the kind of its values, and whether a row is a list of values."""
 
     kind: ArrowKind
     is_list: bool = False
 
 
-def judge_type(kind: Any, arrow: Any) -> ArrowType | None:
+def judge_type(kind: Any, arrow: Any) -> ColumnTarget | None:
     """Find the target of an Arrow type; None for a column of nulls. Raises `NoKindError` for unsupported types."""
     types = arrow.types
     if types.is_null(kind):
@@ -41,22 +41,22 @@ def judge_type(kind: Any, arrow: Any) -> ArrowType | None:
         inner = judge_type(kind.value_type, arrow)
         if inner is None or inner.is_list:
             raise NoKindError(f"{kind}")
-        return ArrowType(inner.kind, is_list=True)
+        return ColumnTarget(inner.kind, is_list=True)
     if types.is_integer(kind) or types.is_boolean(kind):
-        return ArrowType("int64")
+        return ColumnTarget("int64")
     if types.is_float16(kind) or types.is_float32(kind):
-        return ArrowType("float32")
+        return ColumnTarget("float32")
     if types.is_float64(kind):
-        return ArrowType("float64")
+        return ColumnTarget("float64")
     if types.is_string(kind) or types.is_large_string(kind) or _is(types, "is_string_view", kind):
-        return ArrowType("text")
+        return ColumnTarget("text")
     if (
         types.is_binary(kind)
         or types.is_large_binary(kind)
         or types.is_fixed_size_binary(kind)
         or _is(types, "is_binary_view", kind)
     ):
-        return ArrowType("bytes")
+        return ColumnTarget("bytes")
     raise NoKindError(f"{kind}")
 
 
@@ -105,7 +105,7 @@ def cast_column(array: Any, wanted: str, arrow: Any) -> Any:
     return array.cast(target)
 
 
-def convert_array(array: Any, expected: ArrowType, arrow: Any) -> tuple[Any, Int64Array | None, Any]:
+def convert_array(array: Any, expected: ColumnTarget, arrow: Any) -> tuple[Any, Int64Array | None, Any]:
     """Convert one block to (values, lengths of lists, missing rows), the form that the spool stores.
 
     Raises ValueError, with the row in this block as its second argument, for a value that does not fit.
@@ -163,7 +163,7 @@ def _convert_values(array: Any, kind: ArrowKind, missing: Any, arrow: Any) -> An
         values = np.where(missing, values.dtype.type(0), values)
     if values.dtype == np.uint64 and len(values) and int(values.max()) >= 1 << 63:
         row = int(values.argmax())
-        raise ValueError(f"expected integers of 64 bits with sign, got {values[row]}", row)
+        raise ValueError(f"expected signed 64-bit integers, got {values[row]}", row)
     return values.astype({"int64": np.int64, "float32": np.float32, "float64": np.float64}[kind], copy=False)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tfrkit._optional import import_or_explain
 from tfrkit.codec.arrow_columns import (
-    ArrowType,
+    ColumnTarget,
     NoKindError,
     convert_array,
     flatten_fields,
@@ -181,7 +181,7 @@ def read_columns(data: Any, coercer: Coercer, floats: Floats) -> Iterator[dict[s
         yield columns
 
 
-def _judge(name: str, kind: Any, arrow: Any) -> ArrowType | None:
+def _judge(name: str, kind: Any, arrow: Any) -> ColumnTarget | None:
     try:
         return judge_type(kind, arrow)
     except NoKindError as error:

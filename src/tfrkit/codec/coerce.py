@@ -284,7 +284,7 @@ class Coercer:
         )
 
     def _too_large(self, name: str, value: int) -> OverflowError:
-        return self.make_error(OverflowError, name, f"expected an integer of 64 bits with sign, got {value}")
+        return self.make_error(OverflowError, name, f"expected a signed 64-bit integer, got {value}")
 
     def _would_round(self, name: str, value: float, rounded: float) -> ValueError:
         return self.make_error(

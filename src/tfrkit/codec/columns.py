@@ -65,10 +65,10 @@ class BytesColumn(Sequence[bytes]):
                 picked = BytesColumn.from_values([self[i] for i in range(start, stop, step)])
                 return BytesColumn(picked.data, picked.offsets, presence)
             return BytesColumn(self.data, self.offsets[start : max(start, stop) + 1], presence)
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"row {index} is out of range, the column has {len(self)} rows")
         if index < 0:
             index += len(self)
-        if not 0 <= index < len(self):
-            raise IndexError(f"row {index} of {len(self)}")
         return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes()
 
     def __iter__(self) -> Iterator[bytes]:
@@ -102,7 +102,7 @@ class ViewedBytes(BytesColumn):
     """A column whose values stay in the mapped files they were read from, until they are used.
 
     Each use copies: one value, or all of them at the first use of `data`. A copy raises `StorageError` if the file was
-    cut off or overwritten since the values were read. The maps are held until then.
+    truncated or overwritten since the values were read. The maps are held until then.
     """
 
     __slots__ = ("_made", "_views")
@@ -144,7 +144,7 @@ class ViewedBytes(BytesColumn):
             return super().__getitem__(index)
         number = index + len(views) if index < 0 else index
         if not 0 <= number < len(views):
-            raise IndexError(f"row {number} of {len(views)}")
+            raise IndexError(f"row {index} is out of range, the column has {len(views)} rows")
         return views.copy(number, number + 1)[0]
 
     def __iter__(self) -> Iterator[bytes]:
@@ -160,7 +160,7 @@ class ViewedBytes(BytesColumn):
 
 
 def wrap_bytes(values: tuple[UInt8Array, Int64Array] | _native.ByteViews) -> BytesColumn:
-    """Make a column of what the core returns for bytes."""
+    """Make a column from the core's result for bytes."""
     return ViewedBytes(values) if isinstance(values, _native.ByteViews) else BytesColumn(*values)
 
 
@@ -205,10 +205,10 @@ class Ragged(Sequence[Any]):
                 raise ValueError(f"a slice of a ragged column has step 1, got {step}")
             presence = None if self.presence is None else self.presence[start:stop]
             return Ragged(self.values, self.row_splits[start : max(start, stop) + 1], presence)
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"row {index} is out of range, the column has {len(self)} rows")
         if index < 0:
             index += len(self)
-        if not 0 <= index < len(self):
-            raise IndexError(f"row {index} of {len(self)}")
         return self.values[int(self.row_splits[index]) : int(self.row_splits[index + 1])]
 
     def __iter__(self) -> Iterator[Any]:

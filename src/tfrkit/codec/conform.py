@@ -10,7 +10,7 @@ import numpy as np
 from tfrkit.codec.coerce import Coercer, Floats
 from tfrkit.codec.narrow_floats import narrow_floats
 from tfrkit.errors import FeatureKindError, MissingFeatureError, SchemaError, ShapeError, at_row
-from tfrkit.features.schema import describe_missing, find_nearest, show_name
+from tfrkit.features.schema import describe_missing, find_nearest_name, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.features.tensor_dtypes import NARROW_FLOATS
 
@@ -94,7 +94,7 @@ class SchemaCoercer:
         if isinstance(value, str):
             classes = spec.classes or ()
             if value not in classes:
-                nearest = find_nearest(value, classes)
+                nearest = find_nearest_name(value, classes)
                 hint = f", did you mean {show_name(nearest)}" if nearest is not None else ""
                 raise self._plain.make_error(SchemaError, name, f"has no class {show_name(value)}{hint}")
             return classes.index(value)

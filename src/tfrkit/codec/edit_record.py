@@ -233,7 +233,7 @@ def _text_to_int(value: bytes) -> int:
         # int() also accepts 1_0.
         return _check_int(int(value.decode("ascii").replace("_", "?")))
     except (UnicodeDecodeError, ValueError):
-        raise ValueError(f"{value[:32]!r} is not a whole number of 64 bits") from None
+        raise ValueError(f"{value[:32]!r} is not a 64-bit integer") from None
 
 
 def _text_to_float(value: bytes) -> float:

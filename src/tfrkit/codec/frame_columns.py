@@ -57,7 +57,7 @@ def refuse_large_integer(name: str, cells: Any) -> None:
         for value in cell if isinstance(cell, (list, tuple)) else (cell,):
             if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
                 raise SourceError(
-                    f"column {name!r} expected integers of 64 bits with sign, got {_shorten(value)}",
+                    f"column {name!r} expected signed 64-bit integers, got {_shorten(value)}",
                     shard=f"{IN_MEMORY}, row {row}",
                     hint="make it text or float",
                 )

@@ -34,7 +34,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, **unused: Any) -> Tensor:
 
 @deferrable
 def cast(x: Any, dtype: Any, name: Any = None) -> Tensor:
-    """Convert the values to another type; fractions are cut off."""
+    """Convert the values to another type; fractions are truncated."""
     values, wanted = to_tensor(x), as_dtype(dtype)
     if (values.dtype == object) != (wanted is string):
         raise UnimplementedError(None, None, f"cast from {as_dtype(values.dtype)!r} to {wanted!r} is not defined")

@@ -31,7 +31,7 @@ def check_int64(value: Any) -> int:
         except TypeError:
             raise TypeError(f"Int64List expected integers, got {type(value).__name__}") from None
     if not _INT64_MIN <= value <= _INT64_MAX:
-        raise ValueError(f"Int64List expected integers of 64 bits with sign, got {value}, which is out of range")
+        raise ValueError(f"Int64List expected signed 64-bit integers, got {value}, which is out of range")
     return int(value)
 
 

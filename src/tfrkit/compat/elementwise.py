@@ -37,7 +37,7 @@ def _binary(function: Callable[[Any, Any], Any], about: str) -> Callable[..., An
             try:
                 return wrap(np.asarray(function(np.asarray(left), np.asarray(right))))
             except ValueError as error:
-                raise InvalidArgumentError(None, None, f"shapes {left.shape} and {right.shape} do not fit") from error
+                raise InvalidArgumentError(None, None, f"incompatible shapes {left.shape} and {right.shape}") from error
 
     compute.__doc__ = about
     return deferrable(compute)

@@ -97,7 +97,7 @@ class RaggedFeature(_RaggedFeature):
             raise TypeError(f"partitions expected a list, got {partitions!r}")
         for partition in partitions:
             if type(partition) not in PARTITIONS:
-                raise TypeError(f"partitions expected RaggedFeature.RowLengths and its kin, got {partition!r}")
+                raise TypeError(f"partitions expected RaggedFeature.RowLengths or another partition, got {partition!r}")
         return super().__new__(cls, dtype, value_key, partitions, row_splits_dtype, validate)
 
 
@@ -159,5 +159,5 @@ def refuse_spec(name: str, spec: Any) -> ValueError:
     """Make the error for a value that is not a supported spec."""
     return ValueError(
         f"feature {name!r} expected FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, SparseFeature or "
-        f"RaggedFeature as far as the function takes them, got {spec!r}"
+        f"RaggedFeature, if the function supports it, got {spec!r}"
     )

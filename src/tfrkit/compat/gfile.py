@@ -34,7 +34,7 @@ def _explaining(function: Callable[..., Any]) -> Callable[..., Any]:
 def _local(path: Any) -> str:
     found = to_path(path)
     if "://" in found:
-        raise UnimplementedError(None, None, f"expected a path of this machine, got an address - at {found}")
+        raise UnimplementedError(None, None, f"expected a local path, got a remote address - at {found}")
     return found
 
 

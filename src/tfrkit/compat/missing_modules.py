@@ -50,12 +50,12 @@ def explain_module(name: str) -> tuple[str, str]:
     """Return (message, hint) for a missing module."""
     top = name.partition(".")[0]
     if top in _PYTHON_2:
-        return f"module {name} is of Python 2, not of Python 3", f"import {_PYTHON_2[top]} in its place"
+        return f"module {name} is part of Python 2 only", f"import {_PYTHON_2[top]} in its place"
     if top in _TRAINING:
         return f"module {name} is not installed, and tfrkit.compat does not train", explain_missing("tf.keras").advice
     if top == "object_detection":
         return (
-            f"module {name} is not installed, and tfrkit.compat has dataset_util, label_map_util and their like only",
+            f"module {name} is not installed, and tfrkit.compat has only dataset_util, label_map_util and the like",
             "install the Object Detection API for it, or leave it out",
         )
     if top in _PACKAGES:

@@ -76,7 +76,7 @@ def wanted_columns(features: dict[str, Any], *, is_list: bool = False) -> dict[K
             asked |= {part.key: "int64" for part in spec.partitions if hasattr(part, "key")}
         for name, kind in asked.items():
             if wanted.setdefault((name, is_list), kind) != kind:
-                raise ValueError(f"feature {name!r} is asked for as {wanted[name, is_list]} and as {kind}")
+                raise ValueError(f"feature {name!r} is requested as {wanted[name, is_list]} and as {kind}")
     return wanted
 
 

@@ -80,7 +80,7 @@ def _check_specs(context: Any, lists: Any) -> tuple[dict[str, Any], dict[str, An
         if not isinstance(spec, (FixedLenSequenceFeature, VarLenFeature, RaggedFeature)):
             raise refuse_spec(key, spec)
         if isinstance(spec, RaggedFeature) and spec.partitions:
-            raise UnimplementedError(None, None, f"feature list {key!r} is read without partitions only")
+            raise UnimplementedError(None, None, f"feature list {key!r} cannot have partitions")
         if isinstance(spec, FixedLenSequenceFeature) and spec.default_value is not None:
             raise ValueError(f"feature list {key!r} takes no default_value, got {spec.default_value!r}")
     return context, lists

@@ -17,7 +17,7 @@ from tfrkit.compat.feature_specs import FixedLenFeature, FixedLenSequenceFeature
 from tfrkit.compat.op_errors import OpError
 from tfrkit.compat.parse_columns import ParsedColumn, read_columns
 from tfrkit.compat.parse_example import gather, wanted_columns
-from tfrkit.compat.recognise import Part, find_parsing
+from tfrkit.compat.recognise import ParsedPart, find_parsing
 from tfrkit.compat.structure import map_parts
 from tfrkit.compat.tensor import SparseTensor, object_array, wrap
 from tfrkit.errors import TfrkitError
@@ -31,7 +31,7 @@ _take = np.ndarray.__getitem__  # a Tensor's own makes another tensor of each sc
 
 
 class _Plan:
-    """What a recognised function does: the features it parses, and the structure it returns."""
+    """The features that a recognised function parses, and the structure it returns."""
 
     def __init__(self, features: dict[str, Any], structure: Any) -> None:
         self._features = features
@@ -61,7 +61,7 @@ def _to_tuples(structure: Any) -> Any:
 
 
 def _make_plan(function: Callable[..., Any], before: _Plan | None) -> _Plan | None:
-    """Return the plan of a function, None if it is not recognised; the plan before if it has not changed."""
+    """Return the plan of a function, None if it is not recognised; `before` if the function has not changed."""
     found = find_parsing(function)
     if found is None:
         return None
@@ -90,7 +90,7 @@ class _Run:
         structure = plan.structure
         # Most functions return a dict of tensors of fixed shape.
         is_dense = type(structure) is dict and all(
-            type(part) is Part and by_key[part.key][1] is None for part in structure.values()
+            type(part) is ParsedPart and by_key[part.key][1] is None for part in structure.values()
         )
         self._dense = [(name, by_key[part.key][0]) for name, part in structure.items()] if is_dense else None
 
@@ -123,7 +123,7 @@ class ParsedRow:
 
 
 def to_value(item: Any) -> Any:
-    """Make an element of what steps pass on."""
+    """Make the element from a record or parsed row that steps passed on."""
     if type(item) is ParsedRow:
         return item.run.element(item.number)
     return wrap(item) if type(item) is bytes else item

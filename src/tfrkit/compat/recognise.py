@@ -56,7 +56,7 @@ def _refuse(*values: Any) -> NoReturn:
     raise _RefusedError
 
 
-class _StandIn:
+class _UnknownValue:
     """A value that is not known yet. It can be passed on and returned; looking at it is refused."""
 
     __slots__ = ()
@@ -64,7 +64,7 @@ class _StandIn:
     __hash__ = _refuse
 
 
-class Part(_StandIn):
+class ParsedPart(_UnknownValue):
     """A feature of a parsed record."""
 
     __slots__ = ("key",)
@@ -74,15 +74,15 @@ class Part(_StandIn):
 
 
 def find_parsing(function: Callable[..., Any]) -> tuple[dict[str, Any], Any] | None:
-    """Return the specs a function parses and the structure it returns, made of `Part`s; None if it does more."""
-    record = _StandIn()
+    """Return the specs a function parses and the structure it returns, made of `ParsedPart`s; None if it does more."""
+    record = _UnknownValue()
     parsed: list[dict[str, Any]] = []
 
     def parse(serialized: Any, features: Any, example_names: Any = None, name: Any = None) -> dict[str, Any]:
         if serialized is not record or parsed:
             raise _RefusedError
         parsed.append(dict(check_features(features)))
-        return {key: Part(key) for key in features}
+        return {key: ParsedPart(key) for key in features}
 
     copies = _Copies({parse_single_example: parse, parse_example: parse})
     found = _call_on_copies(copies, function, record)
@@ -93,7 +93,7 @@ def find_parsing(function: Callable[..., Any]) -> tuple[dict[str, Any], Any] | N
 
 def opens_files(function: Callable[..., Any], kind: type) -> bool:
     """Whether a function is this class, or only calls it with the path it is given, and returns the result."""
-    path, opened = _StandIn(), _StandIn()
+    path, opened = _UnknownValue(), _UnknownValue()
 
     def make(filenames: Any, *values: Any, **options: Any) -> Any:
         if filenames is not path:
@@ -116,7 +116,7 @@ def _holds_parts(structure: Any) -> bool:
         return bool(structure) and all(map(_holds_parts, structure.values()))
     if type(structure) in (list, tuple):
         return bool(structure) and all(map(_holds_parts, structure))
-    return type(structure) is Part
+    return type(structure) is ParsedPart
 
 
 class _Copies:

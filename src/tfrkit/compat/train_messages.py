@@ -44,7 +44,7 @@ class _Record(Message):
             record = bytes((tag,)) + encode_varint(len(record)) + record
         found = _native.read_message(cls._RECORD_KIND, record)
         if isinstance(found, _native.Fault):
-            raise WireError(f"expected a serialized {cls.__name__}, got bytes that are none")
+            raise WireError(f"expected a serialized {cls.__name__}, got other bytes")
         parsed = cls()
         try:
             parsed._decode(*found)

@@ -12,8 +12,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections import deque
-from concurrent.futures import Executor, Future
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from isal import isal_zlib
 from zlib_ng import zlib_ng
@@ -21,6 +20,9 @@ from zlib_ng import zlib_ng
 from tfrkit.container.checkpoints import pack_checkpoints
 from tfrkit.container.codec_deflate import GZIP_HEADER
 from tfrkit.container.codecs import Compression, Level, level_number
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
 
 Data = bytes | bytearray | memoryview
 

@@ -21,7 +21,7 @@ from tfrkit.container.codecs import (
 from tfrkit.container.deflate import Deflater
 from tfrkit.container.faults import advise_repair
 from tfrkit.errors import CompressionError
-from tfrkit.storage.base import ByteReader
+from tfrkit.storage.base import ByteReader, ByteStream
 
 __all__ = [
     "COMPRESSIONS",
@@ -133,10 +133,12 @@ def _inflate_head(head: bytes, compression: Compression, nbytes: int) -> tuple[b
 class StoredFeed:
     """The compressed bytes in order; bytes after the end of a member can be put back."""
 
-    def __init__(self, reader: ByteReader, *, start: int = 0) -> None:
+    def __init__(self, reader: ByteReader, *, start: int = 0, fresh: bool = False) -> None:
         self._reader = reader
+        self._fresh = fresh
         # Slices are copied, because the codecs cannot handle a mapped file that is truncated meanwhile.
         self._span = reader.span()
+        self._stream: ByteStream | None = None  # of a remote shard, from `offset` on
         self._left = b""
         self._released = start
         self.offset = start
@@ -150,10 +152,12 @@ class StoredFeed:
                 if isinstance(self._span, _native.FileMap):  # not the reader, which may have dropped its map
                     self._span.release(self._released, self.offset)
                 self._released = self.offset
-        elif self.can_rewind:
-            piece = self._reader.read_at(self.offset, nbytes)
         elif self._left:
             piece, self._left = self._left[:nbytes], self._left[nbytes:]
+        elif self.can_rewind:
+            if self._stream is None:
+                self._stream = self._reader.stream(self.offset, fresh=self._fresh)
+            piece = bytes(self._stream.read(nbytes))
         else:
             piece = self._reader.read(nbytes)
         self.offset += len(piece)
@@ -161,15 +165,17 @@ class StoredFeed:
 
     def give_back(self, data: bytes) -> None:
         self.offset -= len(data)
-        if not self.can_rewind:
+        if self._span is None:
             self._left = data + self._left
 
     def rewind(self, offset: int) -> None:
         self.offset = offset
         self._released = min(self._released, offset)
+        self._stream, self._left = None, b""
+        self._fresh = True  # the reason may be a byte that was wrong on its way
 
     def close(self) -> None:
-        self._span = None
+        self._span = self._stream = None
 
 
 class InflateReader:
@@ -187,14 +193,14 @@ class InflateReader:
         b'abc'
     """
 
-    def __init__(self, reader: ByteReader, compression: Compression, *, start: int = 0) -> None:
-        """Start at the first byte, or at the member stored at byte `start`."""
+    def __init__(self, reader: ByteReader, compression: Compression, *, start: int = 0, fresh: bool = False) -> None:
+        """Start at the first byte, or at the member stored at byte `start`; `fresh` reads past any cache."""
         if compression not in COMPRESSIONS:
             raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, got {compression!r}")
         self._reader = reader
         self._compression: Compression = compression
         self._errors = codec_errors(compression)
-        self._feed = StoredFeed(reader, start=start)
+        self._feed = StoredFeed(reader, start=start, fresh=fresh)
         self._codec: Codec | None = None
         self._is_careful = False
         self._num_members = 1 if start else 0

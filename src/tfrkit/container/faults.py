@@ -34,11 +34,7 @@ def describe_fault(fault: Fault, columns: Sequence[str] = ()) -> str:
         case "length_checksum":
             return f"length checksum mismatch, stored {fault.stored:#010x}, computed {fault.computed:#010x}"
         case "truncated_payload":
-            if fault.computed >= fault.stored:
-                left = fault.computed - fault.stored
-                return f"shard ends inside a frame, expected a payload checksum of 4 bytes, got {left}"
-            left = max(0, fault.computed - 4)  # the last 4 bytes of a whole frame are its checksum
-            return f"shard ends inside a frame, expected {fault.stored} bytes of payload, got {left}"
+            return describe_truncated(fault.stored, fault.computed)
         case "payload_checksum":
             return f"payload checksum mismatch, stored {fault.stored:#010x}, computed {fault.computed:#010x}"
         case "feature_kind":
@@ -56,6 +52,14 @@ def describe_fault(fault: Fault, columns: Sequence[str] = ()) -> str:
             )
         case _:
             return "record is not a well-formed protobuf message of its kind"
+
+
+def describe_truncated(length: int, available: int) -> str:
+    """Describe a shard that ends inside a frame of this length, with `available` bytes after the header."""
+    if available >= length:
+        return f"shard ends inside a frame, expected a payload checksum of 4 bytes, got {available - length}"
+    left = max(0, available - 4)  # the last 4 bytes of a whole frame are its checksum
+    return f"shard ends inside a frame, expected {length} bytes of payload, got {left}"
 
 
 def _show_name(name: bytes) -> str:

@@ -26,6 +26,7 @@ not detected here; the frame checksums detect it on reading.
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import fcntl
 import hashlib
@@ -41,8 +42,10 @@ import numpy as np
 from tfrkit import _native
 from tfrkit.container.compression import COMPRESSIONS, Compression
 from tfrkit.errors import StaleIndexError, StorageError
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import ByteReader, explain_os_error
 from tfrkit.storage.local import LocalWriter
+from tfrkit.storage.lookup import read_file
 
 RecordKind = Literal["unknown", "example", "sequence_example", "raw", "mixed"]
 Offsets = np.ndarray[Any, np.dtype[np.uint64]]
@@ -71,6 +74,12 @@ class ShardIndex:
     checkpoints: bytes | None
     shard_nbytes: int
     kind: RecordKind = "unknown"
+    skipped: tuple[int, ...] = ()
+    """Damaged places that the scan left out: for each the number of frames listed before it. Never in a file."""
+
+    def record_of(self, ordinal: int) -> int:
+        """Return the number in the shard of a listed frame. Every place that was left out counts as one record."""
+        return ordinal + bisect.bisect_right(self.skipped, ordinal)
 
 
 def index_path(shard_path: str) -> str:
@@ -81,7 +90,8 @@ def index_path(shard_path: str) -> str:
 
 def cache_path(shard_path: str) -> str:
     """Return the path of a shard's index in the user's cache."""
-    name = hashlib.blake2b(os.fsencode(os.path.abspath(shard_path)), digest_size=16).hexdigest()
+    place = shard_path if has_scheme(shard_path) else os.path.abspath(shard_path)
+    name = hashlib.blake2b(os.fsencode(place), digest_size=16).hexdigest()
     return f"{_find_cache(os.environ.get('XDG_CACHE_HOME', ''), os.environ.get('HOME', ''))}{name}.tfidx"
 
 
@@ -93,14 +103,17 @@ def _find_cache(base: str, home: str) -> str:
     return os.path.join(base, "tfrkit", "index", "")
 
 
-def fingerprint_shard(shard: ByteReader) -> bytes:
+def fingerprint_shard(shard: ByteReader, *, fresh: bool = False) -> bytes:
     """Return 16 bytes that change with the size, the first or the last 4 KiB of a shard."""
     size = shard.size
     if size is None:
         raise StorageError("expected a file, got a pipe, which has no index", shard=shard.name)
     digest = hashlib.blake2b(struct.pack("<Q", size), digest_size=16)
-    digest.update(shard.read_at(0, _FINGERPRINT_SPAN))
-    digest.update(shard.read_at(max(0, size - _FINGERPRINT_SPAN), _FINGERPRINT_SPAN))
+    for start in (0, max(0, size - _FINGERPRINT_SPAN)):
+        stop = start + _FINGERPRINT_SPAN
+        digest.update(
+            shard.read_ranges([(start, stop)], fresh=True)[0] if fresh else shard.read_at(start, stop - start)
+        )
     return digest.digest()
 
 
@@ -149,11 +162,15 @@ def write_index(path: str, index: ShardIndex, fingerprint: bytes) -> None:
         _native.crc32c(offsets.data),
         _native.crc32c(checkpoints),
     )
+    pieces = [header + struct.pack("<I", _native.crc32c(header)), offsets.data if offsets.size else b"", checkpoints]
+    if has_scheme(path):
+        from tfrkit.storage.upload import write_object  # imported only for remote addresses
+
+        write_object(path, b"".join(pieces))
+        return
     with lock_folder(os.path.dirname(path) or "."), LocalWriter(path) as writer:
-        writer.write(header + struct.pack("<I", _native.crc32c(header)))
-        if offsets.size:
-            writer.write(offsets.data)
-        writer.write(checkpoints)
+        for piece in pieces:
+            writer.write(piece)
         writer.commit()
 
 
@@ -163,6 +180,8 @@ def read_index(path: str, *, shard: ByteReader) -> ShardIndex:
     Raises `FileNotFoundError` if the file is missing, `StaleIndexError` if it was made from another shard or another
     version of it, or is truncated, damaged or not an index. Cost: one pass over the offsets, at memory speed.
     """
+    if has_scheme(path):
+        return _fetch_index(path, shard)
     try:
         with open(path, "rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
@@ -174,6 +193,20 @@ def read_index(path: str, *, shard: ByteReader) -> ShardIndex:
     except (OSError, ValueError) as error:  # ValueError: a folder or a device cannot be mapped
         raise explain_os_error(error if isinstance(error, OSError) else OSError(str(error)), path) from None
     return _parse_index(data, path, shard)
+
+
+def _fetch_index(path: str, shard: ByteReader) -> ShardIndex:
+    """Read an index from a store, twice if it is damaged, because a byte may be wrong on its way."""
+    for is_last in (False, True):
+        stored = read_file(path)
+        if stored is None:
+            break
+        try:
+            return _parse_index(stored, path, shard)
+        except StaleIndexError:
+            if is_last:
+                raise
+    raise FileNotFoundError(path)
 
 
 def _report_torn(path: str, shard_name: str, is_torn: bool) -> None:
@@ -269,7 +302,8 @@ def _check_fits(
             f"{size - shard_nbytes} bytes longer" if size > shard_nbytes else f"{shard_nbytes - size} bytes shorter"
         )
         raise stale(f"index does not fit its shard, {change} than when it was made")
-    if fingerprint_shard(shard) != fingerprint:
+    # Bytes from a store may have been wrong on their way.
+    if fingerprint_shard(shard) != fingerprint and fingerprint_shard(shard, fresh=True) != fingerprint:
         raise stale("index does not fit its shard, same size but other bytes than when it was made")
 
 

@@ -30,6 +30,7 @@ from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.seekable import SeekableInflate
 from tfrkit.container.shards import Shard
 from tfrkit.errors import StaleIndexError, StaleIndexWarning, StorageError
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import ByteSource
 
 # `count_frames` keeps the offsets of at most this many frames (32 MiB) for the cache: a few megabytes of gzip may hold
@@ -117,27 +118,30 @@ def _scan_once(shard: Shard, policy: Policy, max_kept: int | None, stop: threadi
 
 def _scan(shard: Shard, policy: Policy, max_kept: int | None, stop: threading.Event | None = None) -> Count:
     verify: Verify = "lengths" if policy.on_error == "raise" and policy.verify != "none" else policy.verify
-    found = _scan_parts(shard, verify, max_kept) if policy.on_error == "raise" else None
+    found = _scan_parts(shard, verify, max_kept, stop) if policy.on_error == "raise" else None
     if found is not None:
         return found
     stream = FrameStream(shard, policy)
     pieces: list[UInt64Array] = []
+    skipped: list[int] = []
     num_records = 0
     is_kept = True
     while stretch := stream.take(_native.index_frames if is_kept else _native.check_frames, verify=verify):
+        skipped += [num_records] * (stretch.record - num_records - len(skipped))
         num_records += stretch.num_frames
-        if stop is not None and stop.is_set():
-            raise InterruptedError("the count was stopped")
+        _check_stop(stop)
         if is_kept and max_kept is not None and num_records > max_kept:
             is_kept = False
             pieces.clear()
         elif is_kept:
             base = stretch.offset - stretch.start
             pieces.append(stretch.taken + np.uint64(base) if base else stretch.taken)
-    return _make_count(shard, num_records, pieces if is_kept else None, stream.offset)
+    return _make_count(shard, num_records, pieces if is_kept else None, stream.offset, skipped)
 
 
-def _make_count(shard: Shard, num_records: int, pieces: list[UInt64Array] | None, size: int) -> Count:
+def _make_count(
+    shard: Shard, num_records: int, pieces: list[UInt64Array] | None, size: int, skipped: Sequence[int] = ()
+) -> Count:
     """Join the offsets, and drop each piece once it is copied, so that only one copy of all is in memory."""
     if pieces is None:
         return Count(num_records, size, None)
@@ -154,6 +158,7 @@ def _make_count(shard: Shard, num_records: int, pieces: list[UInt64Array] | None
         inflated_size=size,
         checkpoints=None,
         shard_nbytes=shard.nbytes or 0,
+        skipped=tuple(skipped),
     )
     return Count(num_records, size, index)
 
@@ -218,7 +223,14 @@ class _PartScan:
         return walk
 
 
-def _scan_parts(shard: Shard, verify: Verify, max_kept: int | None) -> Count | None:
+def _check_stop(stop: threading.Event | None) -> None:
+    if stop is not None and stop.is_set():
+        raise InterruptedError("the count was stopped")
+
+
+def _scan_parts(
+    shard: Shard, verify: Verify, max_kept: int | None, stop: threading.Event | None = None
+) -> Count | None:
     """Find the frames of a large mapped shard with all cores; None if one thread must do it, also for damage.
 
     Each thread searches the first frame of a part and walks from there. A part counts only if the walk from the start
@@ -242,6 +254,7 @@ def _scan_parts(shard: Shard, verify: Verify, max_kept: int | None) -> Count | N
     walks = map_ahead(scan.find, pairwise(bounds), threads=threads)
     try:
         for walk in walks:
+            _check_stop(stop)
             if walk is not None and position < walk.start:
                 add(scan.walk(position, walk.start))
             if walk is not None and position == walk.start:
@@ -293,7 +306,8 @@ def save_index(path: str) -> tuple[ShardIndex, str]:
             inflate = SeekableInflate(shard.reader, shard.compression, inflated_size=index.inflated_size)
             index = replace(index, checkpoints=inflate.export() or None)
             inflate.close()
-        target = index_path(os.fspath(path))
+        # A remote folder is only read: the index goes to the user's cache, where readers look next.
+        target = cache_path(path) if has_scheme(path) else index_path(os.fspath(path))
         write_index(target, index, fingerprint_shard(shard.reader))
         return index, target
     finally:

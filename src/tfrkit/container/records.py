@@ -16,19 +16,21 @@ from tfrkit._limits import LIMITS
 from tfrkit._types import OnError, Record, Verify
 from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import InflateReader
-from tfrkit.container.faults import advise_repair, fault_to_error, list_damage, locate_memory_error
+from tfrkit.container.faults import advise_repair, describe_truncated, fault_to_error, list_damage, locate_memory_error
 from tfrkit.container.shards import Shard
 from tfrkit.errors import (
     CompressionError,
+    ContainerError,
     CorruptRecordError,
     Hint,
     LimitError,
     SkippedRecordsWarning,
     StorageError,
     TfrkitError,
+    TruncatedShardError,
     warn_caller,
 )
-from tfrkit.storage.base import ByteReader, ByteSource
+from tfrkit.storage.base import ByteReader, ByteSource, ByteStream
 
 # Number of records copied to bytes objects per step.
 _READ_RECORDS = 4096
@@ -54,6 +56,7 @@ _LOOK_NBYTES = 4 << 20
 _HEADER_NBYTES = 8 + 4
 _TRUNCATED = ("truncated_header", "truncated_payload")
 _MISPLACED = (*_TRUNCATED, "length_checksum")
+_CHECKSUMS = ("length_checksum", "payload_checksum")
 NO_LIMIT = 1 << 62
 
 Read = Callable[[ByteSource, int, int, int, Verify], tuple[Any, int, "_native.Fault | None"]]
@@ -170,20 +173,25 @@ class _SpanWindows:
 
 
 class _InflateWindows:
-    """Windows of a compressed shard, or of a pipe, inflated one after the other."""
+    """Windows of a compressed shard, a remote one, or a pipe, inflated one after the other."""
 
     def __init__(self, shard: Shard, policy: Policy, member: int, base: int) -> None:
         self._shard = shard
         self._policy = policy
-        self.source: InflateReader | ByteReader = shard.reader
+        self.source: InflateReader | ByteReader | ByteStream = shard.reader
         if shard.compression != "none":
             self.source = InflateReader(shard.reader, shard.compression, start=member)
+        elif shard.nbytes is not None:
+            self.source = shard.reader.stream(base)
         self.data: ByteSource = b""
         self.start = 0
         self.stop = 0
         self.base = base
         self.is_final = False
         self.tear: CompressionError | None = None
+        self._member = member
+        self._first = base
+        self._sure = -1  # damage up to this offset is true damage
         self.grow(1)
 
     def grow(self, wanted: int) -> None:
@@ -206,6 +214,43 @@ class _InflateWindows:
         self.base += self.start
         self.data = pieces[0] if len(pieces) == 1 and isinstance(pieces[0], bytes) else b"".join(pieces)
         self.start, self.stop = 0, len(self.data)
+        if self._shard.reader.is_remote and self._policy.verify != "none":
+            self._check_arrived()
+
+    def _check_arrived(self) -> None:
+        """Fetch remote bytes once more if a checksum fails: a byte may be wrong on its way, or in a cache."""
+        while True:
+            # Both checksums, even if this pass compares only lengths: another one may read the payloads from here.
+            _, at, fault = _native.check_frames(self.data, 0, self.stop, NO_LIMIT, "all")
+            offset = self.base + at
+            if fault is None or fault.kind not in _CHECKSUMS or offset <= self._sure:
+                return
+            self._sure = offset
+            again = self._fetch_again(offset, self.stop - at)
+            if again is not None and again != memoryview(self.data)[at:]:
+                self.data = bytes(memoryview(self.data)[:at]) + again
+                self.stop = len(self.data)
+
+    def _fetch_again(self, offset: int, nbytes: int) -> bytes | None:
+        """Read inflated bytes of the shard past any cache; None if a compressed shard does not inflate so far."""
+        reader, compression = self._shard.reader, self._shard.compression
+        if compression == "none":
+            return reader.read_ranges([(offset, offset + nbytes)], fresh=True)[0]
+        source = InflateReader(reader, compression, start=self._member, fresh=True)
+        pieces: list[bytes] = []
+        skipped = offset - self._first
+        try:
+            while skipped > 0 and (piece := source.read(skipped)):
+                skipped -= len(piece)
+            while nbytes > 0 and (piece := source.read(nbytes)):
+                pieces.append(piece)
+                nbytes -= len(piece)
+        except CompressionError:
+            return None
+        if skipped or nbytes:
+            return None
+        self.source, self.is_final = source, False
+        return b"".join(pieces)
 
     def give_up(self) -> None:
         """Treat the current position as the end of the shard."""
@@ -283,6 +328,7 @@ class FrameStream:
         self._taken: Stretch
         self._wasted_nbytes = 0  # bytes with failed checksums
         self.record = record
+        self.num_unusable = 0  # records that were skipped although their frames are sound
         self.verify: Verify = policy.verify if verify is None else verify
         shard.start_reading()
         self._windows: _SpanWindows | _InflateWindows
@@ -398,6 +444,8 @@ class FrameStream:
     def _max_length(self) -> int:
         if isinstance(self._windows, _SpanWindows):
             return 1 << 62
+        if self.shard.compression == "none" and self.shard.nbytes is not None:
+            return max(0, self.shard.nbytes - self.offset)
         if FORMATS[self.shard.compression].is_deflate and self.shard.nbytes is not None:
             return min(_MAX_STREAMED_NBYTES, self.shard.nbytes * _MAX_DEFLATE_RATIO)
         return _MAX_STREAMED_NBYTES
@@ -455,9 +503,20 @@ class FrameStream:
             error.what += f"; the {self.offset - offset} bytes from there have no frame, the rest was not searched"
         self._policy.take(Finding.of(error, offset=offset, lost_nbytes=self.offset - offset), error)
         self.record += 1
+        self.num_unusable += not isinstance(error, ContainerError)
 
     def _explain(self, fault: _native.Fault) -> TfrkitError:
         name = self.shard.name
+        if fault.kind == "truncated_payload" and self.shard.compression == "none" and self.shard.nbytes is not None:
+            # A remote shard is not read to its end to report where it ends.
+            return TruncatedShardError(
+                describe_truncated(fault.stored, self.shard.nbytes - self.offset - _HEADER_NBYTES),
+                shard=name,
+                record=self.record,
+                offset=self.offset,
+                hint=advise_repair(name),
+                fault=fault.kind,
+            )
         if fault.kind == "truncated_payload" and not self._windows.is_final:
             # The length is impossible, so the rest of the shard was not read to look for its end.
             return CorruptRecordError(

@@ -23,6 +23,7 @@ from tfrkit.container.compression import (
     is_zlib_header,
 )
 from tfrkit.container.identify import describe_foreign, suggest_remedy
+from tfrkit.container.listed import list_by_manifest
 from tfrkit.container.names import is_shard_name, resembles_shard_name
 from tfrkit.errors import (
     CompressionError,
@@ -33,10 +34,12 @@ from tfrkit.errors import (
     StorageError,
     warn_caller,
 )
-from tfrkit.storage.base import ByteReader
+from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.base import ByteReader, LocalRanges
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer, describe_pointer_file
 from tfrkit.storage.local import open_to_read
-from tfrkit.storage.resolve import Address, expand_address, expand_home, open_reader, walk_folder
+from tfrkit.storage.lookup import find_object, walk_remote
+from tfrkit.storage.resolve import Address, expand_address, open_reader, show_address, walk_folder
 from tfrkit.storage.transaction import require_no_change
 
 _HEAD_NBYTES = 4096
@@ -49,13 +52,14 @@ _SEARCH_NBYTES = 64 << 20
 _INFLATED_SEARCH_NBYTES = 4 << 20
 
 _NUMBERED = re.compile(r"(.*)-(\d{5,18})-of-(\d{5,18})(.*)", re.DOTALL)
+_NUMBERS = re.compile(r"\d+")
 _MAX_LISTED = 100_000  # missing shards in a warning
 
 Incomplete = Literal["ignore", "warn", "refuse"]
 """What to do if shards of a numbered set are missing."""
 
 
-class _PeekedPipe:
+class _PeekedPipe(LocalRanges):
     """A pipe that returns the bytes read by `_peek` again."""
 
     def __init__(self, reader: ByteReader, head: bytes) -> None:
@@ -104,6 +108,7 @@ class Shard:
         """Detect the compression from the first bytes, unless it is given."""
         self.name = reader.name
         self._was_read = False
+        self._is_assumed = False
         if compression is not None:
             self.reader, self.compression = reader, compression
             return
@@ -122,9 +127,49 @@ class Shard:
         return cls(open_reader(path))
 
     @classmethod
-    def open_later(cls, path: str, nbytes: int | None, compression: Compression) -> Shard:
+    def open_all(cls, paths: Iterable[str]) -> list[Shard]:
+        """Open several shards.
+
+        Of remote shards in one folder only the first is read: the others are expected to have its compression, which is
+        checked when they are read.
+        """
+        shards = []
+        known: dict[str, Compression] = {}
+        for path in paths:
+            place = _NUMBERS.sub("", path) if has_scheme(path) else ""
+            if not place or place not in known:
+                shards.append(cls.open(path))
+                known[place] = shards[-1].compression
+                continue
+            shards.append(cls(open_reader(path), compression=known[place]))
+            shards[-1]._is_assumed = True
+        return shards
+
+    @classmethod
+    def open_later(
+        cls,
+        path: str,
+        nbytes: int | None,
+        compression: Compression,
+        *,
+        version: str | None = None,
+        is_assumed: bool = False,
+    ) -> Shard:
         """Return a shard with known size and compression; its file is opened on first use and must have this size."""
-        return cls(open_reader(path, size=nbytes), compression=compression)
+        shard = cls(open_reader(path, size=nbytes, version=version), compression=compression)
+        shard._is_assumed = is_assumed
+        return shard
+
+    def confirm(self) -> None:
+        """Check the compression of a remote shard that `open_all` did not read. Costs one request, once."""
+        if self._is_assumed:
+            self.compression = Shard(self.reader).compression
+            self._is_assumed = False
+
+    @property
+    def is_assumed(self) -> bool:
+        """Whether the compression is taken from another shard of the folder."""
+        return self._is_assumed
 
     @property
     def nbytes(self) -> int | None:
@@ -143,6 +188,7 @@ class Shard:
         if self.nbytes is None and self._was_read:
             raise StorageError("expected a file, got a pipe, which can be read only once", shard=self.name)
         self._was_read = True
+        self.confirm()
 
     def close(self) -> None:
         self.reader.close()
@@ -155,6 +201,8 @@ class Shard:
         if foreign is not None:
             raise NotATFRecordError(f"expected a TFRecord, got {foreign}", shard=self.name, hint=suggest_remedy(head))
         span = self.reader.span()
+        if span is None and size is not None:
+            span = self.reader.read_at(0, _SEARCH_NBYTES)
         if span is not None:
             stop = min(len(span), _SEARCH_NBYTES)
             found, _ = _native.find_next_frame(span, 0, stop, True)
@@ -236,8 +284,11 @@ def looks_like_shard(path: str) -> bool:
     name = os.path.basename(path)
     if is_shard_name(name):
         return True
-    with open_to_read(path) as file:
-        head = file.read(_HEAD_NBYTES)
+    if has_scheme(path):
+        head = open_reader(path).read_at(0, _HEAD_NBYTES)
+    else:
+        with open_to_read(path) as file:
+            head = file.read(_HEAD_NBYTES)
     if not head:
         return False
     found = detect_compression(head)
@@ -271,14 +322,19 @@ def find_named_shards(address: Address | Iterable[Address]) -> tuple[list[str], 
     addresses = [address] if isinstance(address, (str, bytes, os.PathLike)) else list(address)
     paths = _expand(addresses)
     shards = _list_shards(paths)
-    is_alone = len(shards) == 1 and len(addresses) == 1 and expand_home(addresses[0]) == shards[0]
-    return shards, [path for path in paths if os.path.isdir(path)], not is_alone
+    is_alone = len(shards) == 1 and len(addresses) == 1 and show_address(addresses[0]) == shards[0]
+    found = set(shards)
+    folders = [path for path in paths if (path not in found if has_scheme(path) else os.path.isdir(path))]
+    return shards, folders, not is_alone
 
 
 def _list_shards(paths: Iterable[str]) -> list[str]:
     """Replace each folder among the paths by the shards in it."""
     shards = []
     for path in paths:
+        if has_scheme(path):
+            shards += _list_remote(path)
+            continue
         if not os.path.isdir(path):
             shards.append(path)
             continue
@@ -287,9 +343,32 @@ def _list_shards(paths: Iterable[str]) -> list[str]:
         if not inside:
             raise _refuse_folder(path)
         shards += inside
-    for folder in dict.fromkeys(os.path.dirname(path) for path in shards if path != "-"):
+    for folder in dict.fromkeys(os.path.dirname(path) for path in shards if path != "-" and not has_scheme(path)):
         require_no_change(folder)
     return shards
+
+
+def _list_remote(address: str) -> list[str]:
+    """Return the shards of a remote address: an object, or a folder, by its manifest or else by a listing."""
+    is_named = not address.endswith("/")
+    # The likely answer is asked for first.
+    is_file = is_named and "." in os.path.basename(address)
+    if is_file and find_object(address):
+        return [address]
+    listed = list_by_manifest(address)
+    if listed is not None:
+        return listed
+    if is_named and not is_file and find_object(address):
+        return [address]
+    files = walk_remote(address)
+    if not files:
+        raise StorageError("cannot open, no such object or folder", shard=address)
+    inside = [file for file in files if looks_like_shard(file)]
+    if not inside:
+        named = [file[len(address.rstrip("/")) + 1 :] for file in files[:_MAX_NAMED]]
+        more = f" and {len(files) - _MAX_NAMED:,} more" if len(files) > _MAX_NAMED else ""
+        raise StorageError(f"found no TFRecord in this folder, only {', '.join(named)}{more}", shard=address)
+    return inside
 
 
 def _expand(address: Address | Iterable[Address]) -> list[str]:
@@ -297,7 +376,8 @@ def _expand(address: Address | Iterable[Address]) -> list[str]:
         return expand_address(address)
     except StorageError as error:
         # The shard may be missing because a folder change is not finished: report that instead.
-        require_no_change(os.path.dirname(error.shard or ""))
+        if not has_scheme(error.shard or ""):
+            require_no_change(os.path.dirname(error.shard or ""))
         raise
 
 
@@ -376,7 +456,7 @@ def note_missing_shards(paths: Iterable[str]) -> list[str]:
 def _list_named(address: Address | Iterable[Address]) -> set[str]:
     """Return the addresses as paths, to recognize files that are named individually."""
     items = [address] if isinstance(address, (str, bytes, os.PathLike)) else address
-    return {expand_home(item) for item in items if isinstance(item, (str, bytes, os.PathLike))}
+    return {show_address(item) for item in items if isinstance(item, (str, bytes, os.PathLike))}
 
 
 def _report(found: IncompleteSet, incomplete: Incomplete) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 from tfrkit._familiar import OF_DATASET, explain_attribute, refuse_arguments
+from tfrkit._limits import DEFAULT_AHEAD_NBYTES
 from tfrkit._types import Row
-from tfrkit.batches.ahead import DEFAULT_AHEAD_NBYTES
 from tfrkit.batches.choose import choose_rows, measure_lengths, order_by_tokens
 from tfrkit.batches.loop import Batching
 from tfrkit.batches.pad import Pad

@@ -14,7 +14,8 @@ from tfrkit.dataset.dataset import Dataset
 from tfrkit.dataset.part import Recipe
 from tfrkit.features.schema import Schema
 from tfrkit.orders.mixed import Mixed
-from tfrkit.storage.resolve import Address
+from tfrkit.storage.options import StorageOptions
+from tfrkit.storage.resolve import Address, use_options
 
 _FOUND = "found from the bytes of each file, gzip or zlib or none: leave it out"
 _READ_AHEAD = "files are mapped and batches read ahead by themselves: ds.batch(64, threads=8)"
@@ -40,14 +41,15 @@ def open_dataset(
     verify: Verify = "all",
     on_error: OnError = "raise",
     max_errors: int | None = None,
+    storage: Mapping[str, Any] | None = None,
 ) -> Dataset:
-    """Open TFRecord files: a path, a glob, a folder, or a list of these.
+    """Open TFRecord files: a path, a glob, a folder, a remote address, or a list of these.
 
     Compression, kind of record and schema are detected from the content. Opening reads only the first bytes of each
     file.
 
     Args:
-        address: Path, glob, folder, or a list of these.
+        address: Path, glob, folder, remote address (s3://bucket/folder/), or a list of these.
         schema: Schema of the features. Default: the schema of the manifest or TFDS's features.json next to the files,
             else inferred from the records.
         features: Names of the features to decode; default all.
@@ -56,6 +58,8 @@ def open_dataset(
         verify: Checksums to compare: "all", only those of "lengths", or "none".
         on_error: "raise" at the first damage, or "skip" damage and list it in `Dataset.errors`.
         max_errors: With "skip", raise if one pass finds more damaged places than this.
+        storage: How remote addresses are read: a dict with endpoint, profile, anonymous, cache, as of
+            `tfrkit.tools.use_storage`.
 
     Example:
         >>> ds = tfrkit.open("digits.tfrecord")
@@ -76,7 +80,9 @@ def open_dataset(
         if not isinstance(schema, Mapping):
             raise TypeError(f"schema expected a Schema or a dict of features, got {type(schema).__name__}")
         schema = Schema(schema)
-    shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
+    if storage is not None:
+        use_options(address, StorageOptions(**storage))
+    shards = Shard.open_all(find_shards(address, incomplete="warn"))
     opened = ShardSet(shards, Policy(verify, on_error, max_errors), schema, infer=infer)
     opened.warn_of_empty()
     opened.warn_of_unlisted()

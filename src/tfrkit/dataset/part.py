@@ -123,7 +123,7 @@ class Part:
 
     def __contains__(self, value: object) -> bool:
         raise TypeError(
-            f"a Dataset is not searched with in, got {value!r:.64}\n"
+            f"`in` does not search a Dataset, got {value!r:.64}\n"
             '  names of the features: "label" in ds.columns    a row by a value: ds.by("id", 7)'
         )
 

@@ -6,13 +6,14 @@ smallest named one that contains every character seen, so that a digit missing f
 
 from __future__ import annotations
 
+import errno
 import re
 import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from tfrkit.errors import SchemaError, SourceError
+from tfrkit.errors import SchemaError, SourceError, StorageError
 from tfrkit.features.text_proto import parse_text, quote_text
 
 # Tried in this order: by size, and of two with the same size the simpler one first.
@@ -137,18 +138,19 @@ def number_names(names: Iterable[str], *, offset: int | None, first: int = 0, or
     return LabelMap(listed, origin=origin, offset=offset)
 
 
-def read_class_map(path: str, *, offset: int | None = None, first: int = 0) -> LabelMap:
+def read_class_map(path: str, *, offset: int | None = None, first: int = 0, text: str | None = None) -> LabelMap:
     """Read a map from a file with one name per line, `id:name` lines, or a label map (recognized by its suffix).
 
-    Ids in the file are kept unless `offset` is given; names without ids are numbered by `number_names`.
+    Ids in the file are kept unless `offset` is given; names without ids are numbered by `number_names`. `text` is the
+    content of the file, if it was read already.
     """
     if path.endswith(LABEL_MAP_SUFFIXES):
-        found = parse_label_map(_read_text(path), path)
+        found = parse_label_map(_read_text(path, text=text), path)
         moved = 0 if offset is None else offset - found.offset
         return replace(found, offset=found.offset + moved, gaps=frozenset(gap + moved for gap in found.gaps))
     names = []
     numbered: dict[int, str] = {}
-    for line in _read_lines(path):
+    for line in _read_lines(path, text=text):
         head, colon, rest = line.partition(":")
         if colon and head.strip().isdigit():
             numbered[int(head)] = _unescape(rest)
@@ -157,7 +159,7 @@ def read_class_map(path: str, *, offset: int | None = None, first: int = 0) -> L
         return number_names(names, offset=offset, first=first, origin=path)
     lowest = min(numbered)
     if sorted(numbered) != list(range(lowest, lowest + len(numbered))):
-        raise SourceError("class ids expected in one row without gaps", shard=path)
+        raise SourceError("class ids expected without gaps", shard=path)
     names = [numbered[number] for number in sorted(numbered)]
     return LabelMap(tuple(names), origin=path, offset=lowest if offset is None else offset)
 
@@ -204,26 +206,31 @@ def make_charset(choice: str, seen: Iterable[str]) -> LabelMap:
     return read_charset(choice)
 
 
-def read_charset(path: str) -> LabelMap:
+def read_charset(path: str, *, text: str | None = None) -> LabelMap:
     """Read a map of characters from a file with `id:character` lines, or with all characters in order."""
-    lines = _read_lines(path, what=f"a charset: one of auto, {', '.join(CHARSETS)}, or a file")
+    lines = _read_lines(path, what=f"a charset: one of auto, {', '.join(CHARSETS)}, or a file", text=text)
     numbered = [line.partition(":") for line in lines]
     if all(head.isdigit() and colon and len(_unescape(rest)) == 1 for head, colon, rest in numbered):
         return LabelMap(tuple(_unescape(rest) for _, _, rest in numbered), title="character", origin=path)
     return LabelMap(tuple("".join(lines)), title="character", origin=path)
 
 
-def _read_text(path: str, what: str = "a file of names") -> str:
+def _read_text(path: str, what: str = "a file of names", text: str | None = None) -> str:
+    if text is not None:
+        return text.removeprefix("\ufeff").replace("\r\n", "\n")
     try:
         with open(path, encoding="utf-8-sig") as file:
             return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror or "").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise SourceError(f"expected {what}, got {path!r}, {reason}") from None
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES):
+            raise StorageError(f"cannot read, {(error.strerror or '').lower()}", shard=path) from None
+        raise SourceError(f"expected {what}, got {path!r}, {(error.strerror or '').lower()}") from None
+    except UnicodeDecodeError:
+        raise SourceError(f"expected {what}, got {path!r}, it is not UTF-8 text") from None
 
 
-def _read_lines(path: str, what: str = "a file of names") -> list[str]:
-    lines = [line for line in _read_text(path, what).split("\n") if line.strip()]
+def _read_lines(path: str, what: str = "a file of names", text: str | None = None) -> list[str]:
+    lines = [line for line in _read_text(path, what, text).split("\n") if line.strip()]
     if not lines:
         raise SourceError("expected at least one name, got an empty file", shard=path)
     return lines

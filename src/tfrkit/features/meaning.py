@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tfrkit.features.names import BOX_WORDS, LABEL_WORDS, MASK_WORDS, SIZE_WORDS, can_be_class, split_words
+from tfrkit.features.name_words import BOX_WORDS, LABEL_WORDS, MASK_WORDS, SIZE_WORDS, can_be_class, split_words
 from tfrkit.features.spec import Logical, Spec
 
 _MAX_CLASS_ID = 9999

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfrkit.errors import SourceError
-from tfrkit.features.schema import Schema, find_nearest, show_name
+from tfrkit.features.schema import Schema, find_nearest_name, show_name
 
 
 def rename_keys(features: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def rename_schema(schema: Schema, keys: Mapping[str, str]) -> Schema:
     """Return the schema with the names in `keys` replaced; raise if a name is unknown or would occur twice."""
     for old in keys:
         if old not in schema:
-            nearest = find_nearest(old, schema.names)
+            nearest = find_nearest_name(old, schema.names)
             hint = f"did you mean {show_name(nearest)}" if nearest is not None else None
             raise SourceError(f"no feature {show_name(old)} to rename, there are {', '.join(schema.names)}", hint=hint)
     for names in (schema.features, schema.feature_lists):

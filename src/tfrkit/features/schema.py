@@ -222,11 +222,11 @@ def find_mismatches(schema: Schema, found: Schema) -> list[str]:
 
 def describe_missing(name: str, names: Iterable[str]) -> str:
     """Return the message for an unknown name: ``no feature 'lable', did you mean 'label'``."""
-    nearest = find_nearest(name, names)
+    nearest = find_nearest_name(name, names)
     return f"no feature {show_name(name)}" + (f", did you mean {show_name(nearest)}" if nearest is not None else "")
 
 
-def find_nearest(name: str, names: Iterable[str]) -> str | None:
+def find_nearest_name(name: str, names: Iterable[str]) -> str | None:
     """Return the most similar name, or None: other case, a missing prefix ("height" for "image/height"), or a typo."""
     if not isinstance(name, str) or len(name) > _MAX_COMPARED_NAME:
         return None

@@ -48,7 +48,7 @@ def from_pbtxt(text: str) -> PbtxtSchema:
             notes.append(f"{field} {show_name(feature.get_text('name') or '')} is left out: no record stores it")
     domains = {domain.get_text("name") or "": domain for domain in message.get_messages("string_domain")}
     int_domains = {domain.get_text("name") or "": domain for domain in message.get_messages("int_domain")}
-    reader = _Reader(domains, int_domains, notes)
+    reader = _PbtxtReader(domains, int_domains, notes)
     features = reader.read_features(message, place="the schema")
     lists: dict[str, Spec] | None = None
     for feature in message.get_messages("feature"):
@@ -68,7 +68,7 @@ def to_pbtxt(schema: Schema) -> str:
     return "".join(f"# {note}\n" for note in notes) + text
 
 
-class _Reader:
+class _PbtxtReader:
     def __init__(
         self, string_domains: Mapping[str, TextMessage], int_domains: Mapping[str, TextMessage], notes: list[str]
     ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tfrkit.features.names import CHANNEL_WORDS, HEIGHT_WORDS, WIDTH_WORDS, split_words
+from tfrkit.features.name_words import CHANNEL_WORDS, HEIGHT_WORDS, WIDTH_WORDS, split_words
 from tfrkit.features.spec import Spec
 
 

@@ -36,7 +36,7 @@ def to_tfds(schema: Schema) -> TfdsFiles:
     """
     if schema.kind != "example":
         raise SchemaError(f"TFDS expected example records, got {schema.kind}")
-    writer = _Writer()
+    writer = _TfdsWriter()
     features = {}
     for name, spec in schema.features.items():
         if not _is_utf8(name):
@@ -47,7 +47,7 @@ def to_tfds(schema: Schema) -> TfdsFiles:
     return TfdsFiles(top, writer.labels, tuple(writer.notes))
 
 
-class _Writer:
+class _TfdsWriter:
     def __init__(self) -> None:
         self.labels: dict[str, str] = {}
         self.notes: list[str] = []

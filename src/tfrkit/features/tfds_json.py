@@ -54,7 +54,7 @@ def from_tfds(content: object, *, read_text: ReadText | None = None) -> TfdsSche
     """
     if not isinstance(content, Mapping) or not ("type" in content or "pythonClassName" in content):
         raise SchemaError("features.json expected an object with a feature class ('pythonClassName' or 'type')")
-    reader = _Reader(read_text or (lambda _: None))
+    reader = _TfdsReader(read_text or (lambda _: None))
     tree = reader.read(content)
     if not isinstance(tree, dict):
         raise SchemaError("features.json expected a dict of features at the top, got a single one")
@@ -65,7 +65,7 @@ def from_tfds(content: object, *, read_text: ReadText | None = None) -> TfdsSche
 
 
 @dataclass(frozen=True)
-class _Leaf:
+class _StoredLeaf:
     """A stored feature, and the number of sequences around it."""
 
     spec: Spec
@@ -126,14 +126,14 @@ class _Node:
         return tuple(None if size == -1 else size for size in sizes)
 
 
-class _Reader:
+class _TfdsReader:
     """Reads the features of the file recursively and collects notes on unreadable ones."""
 
     def __init__(self, read_text: ReadText) -> None:
         self.read_text = read_text
         self.notes: list[str] = []
 
-    def read(self, value: object, *, name: str = "", file_name: str = "", depth: int = 0) -> _Leaf | _Tree | None:
+    def read(self, value: object, *, name: str = "", file_name: str = "", depth: int = 0) -> _StoredLeaf | _Tree | None:
         """Read one feature; add a note and return None if it cannot be read."""
         try:
             node = _read_node(value, name, file_name, depth)
@@ -187,7 +187,7 @@ def _parse_json(text: str) -> object:
         raise _UnreadableError("has content that is not JSON") from None
 
 
-def _convert_dict(reader: _Reader, node: _Node) -> _Tree:
+def _convert_dict(reader: _TfdsReader, node: _Node) -> _Tree:
     children = node.get("features") if node.is_proto else node.content
     if children is None:
         return {}
@@ -204,14 +204,14 @@ def _convert_dict(reader: _Reader, node: _Node) -> _Tree:
     return tree
 
 
-def _convert_sequence(reader: _Reader, node: _Node) -> _Leaf | _Tree:
+def _convert_sequence(reader: _TfdsReader, node: _Node) -> _StoredLeaf | _Tree:
     length = node.read_int("length")
     # If the inner feature is unreadable, so is the sequence; the note was added for the inner feature.
     inner = reader.read(node.get("feature"), name=node.name, file_name=node.file_name, depth=node.depth + 1)
     return {} if inner is None else _add_sequence(inner, None if length == -1 else length)
 
 
-def _convert_tensor(_reader: _Reader, node: _Node) -> _Leaf | _Tree:
+def _convert_tensor(_reader: _TfdsReader, node: _Node) -> _StoredLeaf | _Tree:
     shape = node.read_shape() or ()
     dtype = node.read_text("dtype") or ""
     kind = _find_kind(dtype)
@@ -220,7 +220,7 @@ def _convert_tensor(_reader: _Reader, node: _Node) -> _Leaf | _Tree:
     if encoding == "none":
         # A dtype equal to that of the storage is not repeated in the Spec.
         said = None if dtype in ("int64", "float32") or kind == "bytes" else dtype
-        return _Leaf(Spec(kind, shape, logical="tensor" if shape else "scalar", dtype=said, optional=optional))
+        return _StoredLeaf(Spec(kind, shape, logical="tensor" if shape else "scalar", dtype=said, optional=optional))
     if encoding not in ("bytes", "zlib") or kind == "bytes":
         raise _UnreadableError(f"has the unknown encoding {encoding!r:.64}")
     if shape.count(None) > 1:
@@ -230,62 +230,62 @@ def _convert_tensor(_reader: _Reader, node: _Node) -> _Leaf | _Tree:
         )
         value = Spec("bytes", logical="bytes", optional=optional, meaning=meaning)
         size = Spec("int64", (len(shape),), logical="tensor", dtype="int32", optional=optional)
-        return {"shape": _Leaf(size), "value": _Leaf(value)}
+        return {"shape": _StoredLeaf(size), "value": _StoredLeaf(value)}
     stored: Encoding = "zlib" if encoding == "zlib" else "raw"
-    return _Leaf(Spec("bytes", shape, logical="tensor", encoding=stored, dtype=dtype, optional=optional))
+    return _StoredLeaf(Spec("bytes", shape, logical="tensor", encoding=stored, dtype=dtype, optional=optional))
 
 
-def _convert_audio(reader: _Reader, node: _Node) -> _Leaf | _Tree:
+def _convert_audio(reader: _TfdsReader, node: _Node) -> _StoredLeaf | _Tree:
     if node.get("lazy_decode"):
-        return _Leaf(Spec("bytes", logical="bytes", format=node.read_text("file_format"), meaning="audio file"))
+        return _StoredLeaf(Spec("bytes", logical="bytes", format=node.read_text("file_format"), meaning="audio file"))
     return _map_leaves(
         _convert_tensor(reader, node), lambda leaf: replace(leaf, spec=leaf.spec.replace(meaning="audio samples"))
     )
 
 
-def _convert_text(_reader: _Reader, node: _Node) -> _Leaf:
+def _convert_text(_reader: _TfdsReader, node: _Node) -> _StoredLeaf:
     if node.get("use_encoder"):
-        return _Leaf(Spec("int64", (None,), logical="tensor", meaning="text as ids of a TFDS encoder"))
-    return _Leaf(Spec("bytes", logical="text"))
+        return _StoredLeaf(Spec("int64", (None,), logical="tensor", meaning="text as ids of a TFDS encoder"))
+    return _StoredLeaf(Spec("bytes", logical="text"))
 
 
-def _convert_class_label(reader: _Reader, node: _Node) -> _Leaf:
+def _convert_class_label(reader: _TfdsReader, node: _Node) -> _StoredLeaf:
     classes = reader.read_classes(node.read_int("num_classes"), node.file_name)
-    return _Leaf(Spec("int64", logical="class_label", **classes))
+    return _StoredLeaf(Spec("int64", logical="class_label", **classes))
 
 
-def _convert_image(_reader: _Reader, node: _Node) -> _Leaf:
-    return _Leaf(_make_image(node, node.read_shape() or (None, None, 3)))
+def _convert_image(_reader: _TfdsReader, node: _Node) -> _StoredLeaf:
+    return _StoredLeaf(_make_image(node, node.read_shape() or (None, None, 3)))
 
 
-def _convert_labeled_image(reader: _Reader, node: _Node) -> _Leaf:
+def _convert_labeled_image(reader: _TfdsReader, node: _Node) -> _StoredLeaf:
     label = node.get("label")
     num_classes = replace(node, content=label).read_int("num_classes") if isinstance(label, Mapping) else None
     if not node.is_proto:
         labels = node.get("labels")
         num_classes = len(labels) if isinstance(labels, list) else node.read_int("labels")
     spec = _make_image(node, node.read_shape() or (None, None, 1))
-    return _Leaf(spec.replace(logical="mask", **reader.read_classes(num_classes, node.file_name)))
+    return _StoredLeaf(spec.replace(logical="mask", **reader.read_classes(num_classes, node.file_name)))
 
 
-def _convert_video(_reader: _Reader, node: _Node) -> _Leaf | _Tree:
+def _convert_video(_reader: _TfdsReader, node: _Node) -> _StoredLeaf | _Tree:
     shape = node.read_shape() or (None, None, None, 3)
-    return _add_sequence(_Leaf(_make_image(node, shape[1:])), shape[0])
+    return _add_sequence(_StoredLeaf(_make_image(node, shape[1:])), shape[0])
 
 
-def _convert_box(_reader: _Reader, _node: _Node) -> _Leaf:
-    return _Leaf(Spec("float", (4,), logical="boxes"))
+def _convert_box(_reader: _TfdsReader, _node: _Node) -> _StoredLeaf:
+    return _StoredLeaf(Spec("float", (4,), logical="boxes"))
 
 
-def _convert_translation(_reader: _Reader, node: _Node) -> _Tree:
+def _convert_translation(_reader: _TfdsReader, node: _Node) -> _Tree:
     languages = node.get("languages")
     if not isinstance(languages, list) or not all(isinstance(language, str) for language in languages):
         raise _UnreadableError("has no list of languages")
-    return {language: _Leaf(Spec("bytes", logical="text")) for language in languages}
+    return {language: _StoredLeaf(Spec("bytes", logical="text")) for language in languages}
 
 
-def _convert_variable_translation(_reader: _Reader, _node: _Node) -> _Leaf | _Tree:
-    text = _Leaf(Spec("bytes", logical="text"))
+def _convert_variable_translation(_reader: _TfdsReader, _node: _Node) -> _StoredLeaf | _Tree:
+    text = _StoredLeaf(Spec("bytes", logical="text"))
     return _add_sequence({"language": text, "translation": text}, None)
 
 
@@ -293,7 +293,7 @@ _CONTENT_KEYS = (
     *("featuresDict", "tensor", "classLabel", "image", "video", "audio", "boundingBox", "text", "translation"),
     *("sequence", "jsonFeature"),
 )
-_CONVERTERS: Mapping[str, Callable[[_Reader, _Node], _Leaf | _Tree]] = MappingProxyType(
+_CONVERTERS: Mapping[str, Callable[[_TfdsReader, _Node], _StoredLeaf | _Tree]] = MappingProxyType(
     {
         "FeaturesDict": _convert_dict,
         "Sequence": _convert_sequence,
@@ -335,34 +335,34 @@ def _make_image(node: _Node, shape: Shape) -> Spec:
     )
 
 
-def _add_sequence(tree: _Leaf | _Tree, length: int | None) -> _Leaf | _Tree:
-    def add(leaf: _Leaf) -> _Leaf:
+def _add_sequence(tree: _StoredLeaf | _Tree, length: int | None) -> _StoredLeaf | _Tree:
+    def add(leaf: _StoredLeaf) -> _StoredLeaf:
         spec = leaf.spec
         if spec.encoding != "list":
             # A list of arrays, each in its own bytes value, cannot be described as one array.
             meaning = f"each a {spec.dtype} array {spec.shape} as {spec.encoding} bytes"
             spec = Spec("bytes", logical="bytes", optional=spec.optional, meaning=meaning)
         logical = "tensor" if spec.logical == "scalar" else spec.logical
-        return _Leaf(spec.replace(shape=(length, *spec.shape), logical=logical), leaf.num_sequences + 1)
+        return _StoredLeaf(spec.replace(shape=(length, *spec.shape), logical=logical), leaf.num_sequences + 1)
 
     return _map_leaves(tree, add)
 
 
-def _map_leaves(tree: _Leaf | _Tree, change: Callable[[_Leaf], _Leaf]) -> _Leaf | _Tree:
-    if isinstance(tree, _Leaf):
+def _map_leaves(tree: _StoredLeaf | _Tree, change: Callable[[_StoredLeaf], _StoredLeaf]) -> _StoredLeaf | _Tree:
+    if isinstance(tree, _StoredLeaf):
         return change(tree)
     return {key: _map_leaves(child, change) for key, child in tree.items()}
 
 
-def _flatten(tree: _Leaf | _Tree, name: str) -> Iterator[tuple[str, _Leaf]]:
-    if isinstance(tree, _Leaf):
+def _flatten(tree: _StoredLeaf | _Tree, name: str) -> Iterator[tuple[str, _StoredLeaf]]:
+    if isinstance(tree, _StoredLeaf):
         yield name, tree
     else:
         for key, child in tree.items():
             yield from _flatten(child, f"{name}/{key}" if name else key)
 
 
-def _store_leaf(name: str, leaf: _Leaf) -> dict[str, Spec]:
+def _store_leaf(name: str, leaf: _StoredLeaf) -> dict[str, Spec]:
     """Return the stored features of a leaf: one, or values and row lengths for a sequence of sequences."""
     if leaf.num_sequences < 2:
         return {name: leaf.spec}

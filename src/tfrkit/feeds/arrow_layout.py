@@ -119,7 +119,7 @@ def _lay_out(column: Column, arrow_type: ArrowType, mask: Mask | None) -> Node:
         mask = _find_present(column)
     if arrow_type.name == "null":
         if len(column) and (mask is None or mask.any()):
-            raise MisfitError(0 if mask is None else int(mask.argmax()), "expected to be set nowhere, got a value")
+            raise MisfitError(0 if mask is None else int(mask.argmax()), "expected no value in any record, got one")
         return len(column), len(column), (), ()
     if arrow_type.item is None:
         return _lay_out_plain(column, arrow_type, mask)
@@ -139,7 +139,7 @@ def _lay_out_plain(column: Column, arrow_type: ArrowType, mask: Mask | None) -> 
                 raise MisfitError(
                     invalid,
                     "expected text, got bytes that are not UTF-8",
-                    hint="say that it is bytes: schema={...}",
+                    hint="declare it as bytes: schema={...}",
                     fault=NOT_TEXT,
                 )
         return len(values), num_nulls, (bitmap, offsets, values.data), ()

@@ -64,6 +64,10 @@ class JaxLoader(Loader):
             from tfrkit.feeds.torch_device import DeviceFeed
 
             self._feed = DeviceFeed(device, images_only=True)
+            if self._feed.device.type == "cuda" and all(one.platform == "cpu" for one in _load_jax().devices()):
+                raise RuntimeError(
+                    f"device {device!r} expected a GPU, JAX sees none, only PyTorch does\n  install jax with CUDA"
+                )
             shared = shared.leave_images()
         super().__init__(shared)
         self._sharding = sharding
@@ -115,7 +119,7 @@ def _require_fit(name: str, array: Array, jax: Any) -> None:
     least, most = int(array.min()), int(array.max())
     if least < limits.min or most > limits.max:
         raise SchemaError(
-            f"feature {name!r} expected integers of 32 bits, which is what JAX makes of them, "
+            f"feature {name!r} expected integers that fit in 32 bits, to which JAX converts them, "
             f"got {least if least < limits.min else most}",
             hint='keep 64 bits: jax.config.update("jax_enable_x64", True)',
         )

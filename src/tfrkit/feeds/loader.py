@@ -55,7 +55,7 @@ class Loader(ABC):
     def _give(self, batches: Iterator[tuple[Batch, int]], start: Position) -> Iterator[Batch]:
         position = start
         for batch, row in batches:
-            self._position = position = replace(position, row=row)
+            self._position = position = Position(start.epoch, row)
             yield batch
         if self._position is position:  # no other pass has started since
             self._position = self._next

@@ -19,7 +19,7 @@ from tfrkit.batches.state import Position, require_count
 from tfrkit.codec.decode import Batch
 from tfrkit.feeds.loader import Loader, share_loop
 from tfrkit.feeds.torch_device import DeviceFeed
-from tfrkit.feeds.torch_tensors import OpenParcel, Parcel, convert_batch, load_torch
+from tfrkit.feeds.torch_tensors import OpenParcel, Parcel, convert_batch, convert_batches, find_exchange, load_torch
 from tfrkit.orders.plan import Even
 
 # Options of DataLoader that the dataset already decides.
@@ -69,7 +69,7 @@ class TorchLoader(Loader):
         for name in _NOT_OPTIONS:
             if name in options:
                 raise TypeError(
-                    f"{name} is decided before PyTorch's loader, got {options[name]!r:.64}\n"
+                    f"{name} is set before PyTorch's loader, got {options[name]!r:.64}\n"
                     "  order, size and content of batches are those of ds.shuffle(...).map(...).batch(...)"
                 )
         shared = share_loop(loop, rank=rank, world_size=world_size, even=even, find_rank=find_rank)
@@ -106,8 +106,10 @@ class TorchLoader(Loader):
         if self._feed is not None:
             batches = self._loop.run(epoch=start.epoch, row=start.row)
             return self._feed.run(batches, has_images=self._loop.device is not None)
+        if self._is_direct and load_torch().utils.data.get_worker_info() is None:
+            return convert_batches(self._loop.run(epoch=start.epoch, row=start.row, exchange=find_exchange()))
         self._source.start_at(start)
-        if self._is_direct:
+        if self._is_direct:  # in a worker of another loader
             return self._collect(iter(self._source))
         if self._loader.num_workers and _get_start_method(self._loader) != "forkserver":
             self._loader.worker_init_fn = partial(_start_worker, os.getpid(), self._given_init)
@@ -261,6 +263,7 @@ class TorchBatches(_TorchDataset):
             num_workers=num_workers,
             threads=threads,
             warns=not has_owner,
+            exchange=None if is_worker else find_exchange(),
         )
         num_sent = 0
         for batch, row in batches:

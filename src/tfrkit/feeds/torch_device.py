@@ -7,9 +7,10 @@ to wait for the event that ends its work: the device never reads half a batch, a
 from __future__ import annotations
 
 import importlib.util
+import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +23,7 @@ from tfrkit.batches.device_images import EncodedImages, Place
 from tfrkit.codec.decode import Batch
 from tfrkit.errors import CpuImagesWarning, warn_caller
 from tfrkit.feeds.loader import make_ahead
-from tfrkit.feeds.torch_tensors import ALIGNMENT, Array, convert_columns, load_torch
+from tfrkit.feeds.torch_tensors import Array, Packing, Slot, convert_column, load_torch
 
 if TYPE_CHECKING:
     import torch
@@ -43,6 +44,15 @@ class Placed(NamedTuple):
     tensors: list[Any]  # tensors that the consumer's stream must keep alive
 
 
+class _Work(NamedTuple):
+    """Images of a batch to decode, and where they go."""
+
+    images: EncodedImages
+    encoded: Sequence[Any]
+    placement: Array  # of `EncodedImages.place`
+    out: Any
+
+
 class DeviceFeed:
     """Puts batches on a device. `on_cpu` counts the images that the CPU decoded, by reason.
 
@@ -56,7 +66,7 @@ class DeviceFeed:
             if not torch.cuda.is_available():
                 raise RuntimeError(
                     f"device {str(device)!r} expected a GPU, PyTorch sees none\n"
-                    "  leave device out of decode and to_torch: the CPU decodes then"
+                    "  leave device out of decode, to_torch and to_jax: the CPU decodes then"
                 )
             if self.device.index is None:
                 self.device = torch.device("cuda", torch.cuda.current_device())
@@ -113,22 +123,22 @@ class DeviceFeed:
     def _copy(self, batch: Batch) -> tuple[Batch, torch.Tensor]:
         """Copy all numbers to the device in one transfer: starting one takes longer than copying a small column."""
         torch = load_torch()
-        arrays: list[Array] = []
-        convert_columns(batch, arrays.append, with_bytes=False)
-        starts = np.zeros(len(arrays) + 1, np.int64)
-        np.cumsum([-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays], out=starts[1:])
-        host = torch.empty(int(starts[-1]), dtype=torch.uint8, pin_memory=self.device.type == "cuda")
-        buffer = host.numpy()
-        for array, start in zip(arrays, starts.tolist(), strict=False):
-            np.ndarray(array.shape, array.dtype.newbyteorder("="), buffer, start)[...] = array
+        packing = Packing(batch, with_bytes=False)
+        host = torch.empty(packing.nbytes, dtype=torch.uint8, pin_memory=self.device.type == "cuda")
+        packing.copy_to(host.numpy())
         memory = host.to(self.device, non_blocking=True)
-        pieces = iter(memory.split_with_sizes(np.diff(starts).tolist()))
+        typed: dict[str, Any] = {}
 
-        def view(array: Array) -> Any:
-            piece = next(pieces).view(_find_dtype(array.dtype.char))
-            return piece[: array.size].view(array.shape) if len(piece) != array.size or array.ndim != 1 else piece
+        def look_up(slot: Any) -> Any:
+            if not isinstance(slot, Slot):
+                return slot
+            if slot.char not in typed:
+                typed[slot.char] = memory.view(_find_dtype(slot.char))
+            whole, size = typed[slot.char], math.prod(slot.shape)
+            piece = whole.narrow(0, slot.offset // whole.itemsize, size)
+            return piece if len(slot.shape) == 1 else piece.view(slot.shape)
 
-        return convert_columns(batch, view), memory
+        return convert_column(packing.contents, look_up), memory
 
     def _decode_images(self, images: EncodedImages) -> torch.Tensor:
         torch = load_torch()
@@ -138,8 +148,11 @@ class DeviceFeed:
         refused: dict[int, RuntimeError] = {}
         rows = [row for row in range(len(images)) if row not in images.on_cpu]
         areas = (images.heights * images.widths).tolist()
+        offsets = images.values.offsets
+        data = torch.from_numpy(images.values.data)[int(offsets[0]) : int(offsets[-1])]
+        work = _Work(images, data.split_with_sizes(np.diff(offsets).tolist()), images.place(), out)
         for call in _cut(rows, areas):
-            self._decode_call(images, call, out, refused)
+            self._decode_call(work, call, refused)
         if refused and len(refused) == len(rows) and not self._num_decoded:
             raise next(iter(refused.values()))  # all images failed, so the decoder itself does not work
         on_cpu = {**images.on_cpu, **{row: images.decode_on_cpu(row) for row in refused}}
@@ -149,14 +162,10 @@ class DeviceFeed:
         self._count(images, refused)
         return out
 
-    def _decode_call(
-        self, images: EncodedImages, rows: list[int], out: torch.Tensor, refused: dict[int, RuntimeError]
-    ) -> None:
+    def _decode_call(self, work: _Work, rows: list[int], refused: dict[int, RuntimeError]) -> None:
         torch = load_torch()
-        options, offsets = images.options, images.values.offsets
-        data = torch.from_numpy(images.values.data)
-        pieces = data[int(offsets[0]) : int(offsets[-1])].split_with_sizes(np.diff(offsets).tolist())
-        encoded = [pieces[row] for row in rows]
+        options, out = work.images.options, work.out
+        encoded = [work.encoded[row] for row in rows]
         try:
             decoded = (self._decode or _load_decoder(self.device))(encoded, out.shape[3])
         except RuntimeError as error:
@@ -164,11 +173,11 @@ class DeviceFeed:
                 refused[rows[0]] = error
                 return
             middle = len(rows) // 2  # bisect to find the image that failed
-            self._decode_call(images, rows[:middle], out, refused)
-            self._decode_call(images, rows[middle:], out, refused)
+            self._decode_call(work, rows[:middle], refused)
+            self._decode_call(work, rows[middle:], refused)
             return
         resize = _load_resize(self.device)
-        placement = images.place()[:, :, rows]
+        placement = work.placement[:, :, rows]
         made = resize(decoded, placement, tuple(out.shape[1:3]), antialias=options.antialias, fill=options.fill)
         if len(rows) == len(out):
             out.copy_(made)

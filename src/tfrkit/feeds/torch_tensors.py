@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -63,47 +63,44 @@ class RaggedTensor(NamedTuple):
         return load_torch().nested.nested_tensor_from_jagged(self.values, self.row_splits)
 
 
+def find_exchange() -> Any:
+    """Return PyTorch's C functions that make tensors over memory of others; None if it is too old to have them."""
+    return getattr(load_torch().Tensor, "__dlpack_c_exchange_api__", None)
+
+
 def convert_batch(batch: Batch) -> Batch:
-    """Convert the arrays of a batch to tensors over the same memory."""
-    from_numpy = load_torch().from_numpy
-    made: Batch = {}
-    for name, column in batch.items():
-        # The usual case, inline: a batch may have many columns, and calls cost time.
-        if type(column) is np.ndarray and column.flags.carray and column.dtype.char in _NUMBERS:
-            made[name] = from_numpy(column) if column.dtype.isnative else convert_array(column)
-        else:
-            made[name] = convert_columns({name: column}, convert_array)[name]
-    return made
+    """Convert the arrays of a batch to tensors over the same memory. What is a tensor already stays."""
+    tensor = load_torch().Tensor
+    # Inline for the usual case: a batch may have many columns, and calls cost time.
+    return {name: column if type(column) is tensor else convert_column(column) for name, column in batch.items()}
 
 
-def convert_columns(
-    batch: Batch,
-    convert: Callable[[Array], Any],
-    look_up: Callable[[Any], Any] = lambda column: column,
-    *,
-    with_bytes: bool = True,
-) -> Batch:
-    """Apply `convert` to every array of numbers of a batch; bytes and text become lists.
+def convert_batches(batches: Iterator[tuple[Batch, int]]) -> Iterator[tuple[Batch, int]]:
+    """Yield each batch as tensors, with the row where it ends."""
+    for batch, row in batches:
+        yield convert_batch(batch), row
 
-    `look_up` replaces a placeholder by its array. Without `with_bytes`, bytes stay columns.
+
+def convert_column(column: Any, look_up: Callable[[Any], Any] = lambda column: column) -> Any:
+    """Convert every array of numbers of a column to a tensor; bytes and text become lists.
+
+    `look_up` replaces a placeholder by its array or tensor.
     """
-
-    def walk(column: Any) -> Any:
-        column = look_up(column)
-        if isinstance(column, np.ndarray):
-            return convert(column) if column.dtype.char in _NUMBERS else convert_array(column)
-        if isinstance(column, BytesColumn):
-            return list_bytes(BytesColumn(look_up(column.data), look_up(column.offsets))) if with_bytes else column
-        if isinstance(column, Ragged):
-            presence = None if column.presence is None else walk(column.presence)
-            return RaggedTensor(walk(column.values), walk(column.row_splits), presence)
-        if isinstance(column, list):
-            return [walk(value) for value in column]
-        if isinstance(column, dict):
-            return {name: walk(value) for name, value in column.items()}
-        return column
-
-    return {name: walk(column) for name, column in batch.items()}
+    column = look_up(column)
+    if isinstance(column, np.ndarray):
+        return convert_array(column)
+    if isinstance(column, BytesColumn):
+        return list_bytes(BytesColumn(look_up(column.data), look_up(column.offsets)))
+    if isinstance(column, Ragged):
+        presence = None if column.presence is None else convert_column(column.presence, look_up)
+        return RaggedTensor(
+            convert_column(column.values, look_up), convert_column(column.row_splits, look_up), presence
+        )
+    if isinstance(column, list):
+        return [convert_column(value, look_up) for value in column]
+    if isinstance(column, dict):
+        return {name: convert_column(value, look_up) for name, value in column.items()}
+    return column
 
 
 def convert_array(array: Array) -> Any:
@@ -117,18 +114,51 @@ def convert_array(array: Array) -> Any:
     return load_torch().from_numpy(np.array(array, array.dtype.newbyteorder("="), order="C"))
 
 
-class _Slot:
-    """Placeholder for an array in shared memory."""
+class Slot(NamedTuple):
+    """Placeholder for an array in a block of memory."""
 
-    __slots__ = ("dtype", "offset", "shape")
+    char: str  # of its dtype, in the byte order of this machine
+    shape: tuple[int, ...]
+    offset: int
 
-    def __init__(self, dtype: str, shape: tuple[int, ...], offset: int) -> None:
-        self.dtype = dtype
-        self.shape = shape
-        self.offset = offset
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _Slot, (self.dtype, self.shape, self.offset)
+class Packing:
+    """A batch whose numbers are to be copied to one block of memory of `nbytes`.
+
+    `contents` is the batch with a `Slot` for each array. Without `with_bytes`, bytes stay columns.
+    """
+
+    def __init__(self, batch: Batch, *, with_bytes: bool = True) -> None:
+        self.nbytes = 0
+        self._arrays: list[tuple[Array, Slot]] = []
+        self._with_bytes = with_bytes
+        self.contents: Batch = {name: self._pack(column) for name, column in batch.items()}
+
+    def copy_to(self, buffer: Array) -> None:
+        """Copy the numbers to memory of `nbytes`."""
+        for array, slot in self._arrays:
+            view_slot(buffer, slot)[...] = array
+
+    def _pack(self, column: Column) -> Any:
+        if isinstance(column, np.ndarray):
+            if column.dtype.char not in _NUMBERS:
+                return column
+            slot = Slot(column.dtype.char, column.shape, self.nbytes)
+            self._arrays.append((column, slot))
+            self.nbytes += -(-column.nbytes // ALIGNMENT) * ALIGNMENT
+            return slot
+        if isinstance(column, BytesColumn) and self._with_bytes:
+            first, last = (int(column.offsets[0]), int(column.offsets[-1])) if len(column.offsets) else (0, 0)
+            offsets = column.offsets - first if first else column.offsets
+            return BytesColumn(self._pack(column.data[first:last]), self._pack(offsets))
+        if isinstance(column, Ragged):
+            presence = None if column.presence is None else self._pack(column.presence)
+            return Ragged(self._pack(column.values), self._pack(column.row_splits), presence)
+        if isinstance(column, list):
+            return [self._pack(value) for value in column]
+        if isinstance(column, dict):
+            return {name: self._pack(value) for name, value in column.items()}
+        return column
 
 
 class Parcel:
@@ -139,48 +169,21 @@ class Parcel:
     """
 
     def __init__(self, batch: Batch) -> None:
-        arrays: list[tuple[Array, _Slot]] = []
-        self._nbytes = 0
-        self._contents: Batch = {name: self._pack(column, arrays) for name, column in batch.items()}
+        packing = Packing(batch)
+        self._contents = packing.contents
         self._memory: bytearray | torch.Tensor
-        if self._nbytes <= _PIPE_NBYTES:
-            self._memory = bytearray(self._nbytes)
+        if packing.nbytes <= _PIPE_NBYTES:
+            self._memory = bytearray(packing.nbytes)
         else:
             torch = load_torch()
             # The same call as in PyTorch's collate in a worker.
-            storage = torch.UntypedStorage._new_shared(self._nbytes, device="cpu")
+            storage = torch.UntypedStorage._new_shared(packing.nbytes, device="cpu")
             self._memory = torch.empty(0, dtype=torch.uint8).set_(storage)
-        buffer = _view_memory(self._memory)
-        for array, slot in arrays:
-            _view_slot(buffer, slot)[...] = array
+        packing.copy_to(_view_memory(self._memory))
 
     def open(self) -> Batch:
         """Return the batch as tensors over the shared memory."""
         return _open_parcel(self._memory, self._contents)
-
-    def _pack(self, column: Column, arrays: list[tuple[Array, _Slot]]) -> Any:
-        if isinstance(column, np.ndarray):
-            if column.dtype.char not in _NUMBERS:
-                return column
-            slot = _Slot(column.dtype.str, column.shape, self._nbytes)
-            arrays.append((column, slot))
-            self._nbytes += -(-column.nbytes // ALIGNMENT) * ALIGNMENT
-            return slot
-        if isinstance(column, BytesColumn):
-            first, last = (int(column.offsets[0]), int(column.offsets[-1])) if len(column.offsets) else (0, 0)
-            offsets = column.offsets - first if first else column.offsets
-            return BytesColumn(self._pack(column.data[first:last], arrays), self._pack(offsets, arrays))
-        if isinstance(column, Ragged):
-            return Ragged(
-                self._pack(column.values, arrays),
-                self._pack(column.row_splits, arrays),
-                None if column.presence is None else self._pack(column.presence, arrays),
-            )
-        if isinstance(column, list):
-            return [self._pack(value, arrays) for value in column]
-        if isinstance(column, dict):
-            return {name: self._pack(value, arrays) for name, value in column.items()}
-        return column
 
     def __reduce__(self) -> tuple[object, ...]:
         return _open_parcel, (self._memory, self._contents)
@@ -211,14 +214,15 @@ def _open_parcel(memory: bytearray | torch.Tensor, contents: Batch) -> Batch:
     buffer = _view_memory(memory)
 
     def look_up(slot: Any) -> Any:
-        return _view_slot(buffer, slot) if isinstance(slot, _Slot) else slot
+        return view_slot(buffer, slot) if isinstance(slot, Slot) else slot
 
-    return convert_columns(contents, convert_array, look_up)
+    return {name: convert_column(column, look_up) for name, column in contents.items()}
 
 
 def _view_memory(memory: bytearray | torch.Tensor) -> Array:
     return np.frombuffer(memory, np.uint8) if isinstance(memory, bytearray) else memory.numpy()
 
 
-def _view_slot(buffer: Array, slot: _Slot) -> Array:
-    return np.ndarray(slot.shape, slot.dtype, buffer, slot.offset)
+def view_slot(buffer: Array, slot: Slot) -> Array:
+    """Return the array in a block of memory."""
+    return np.ndarray(slot.shape, slot.char, buffer, slot.offset)

@@ -8,11 +8,11 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit.images.jpeg import JpegHeader, choose_eighths, decode_jpeg, is_jpeg, read_jpeg_header
-from tfrkit.images.options import DEFAULT_MAX_PIXELS, Channels, DecodeOptions, Exif, Filter, Fit
+from tfrkit.images.options import DEFAULT_MAX_PIXELS, Channels, DecodeOptions, Exif
 from tfrkit.images.orientation import find_orientation
-from tfrkit.images.pillow import check_pixels, find_format, load_image, to_pixels
+from tfrkit.images.pillow import check_pixels, find_image_format, image_to_pixels, load_image
 from tfrkit.images.raw_shapes import RawShape
-from tfrkit.images.resize import UPRIGHT, Pixels, place, resize_into, swaps_sides, turn_upright
+from tfrkit.images.resize import UPRIGHT, Filter, Fit, Pixels, place, resize_into, swaps_sides, turn_upright
 
 NUM_CHANNELS = {"rgb": 3, "gray": 1, "rgba": 4}
 _COLOURS = {"rgb": "RGB", "gray": "GRAY", "rgba": "RGBA"}
@@ -84,7 +84,7 @@ def measure_image(data: memoryview, options: DecodeOptions) -> tuple[int, int] |
         check_pixels(header.height, header.width, options.max_pixels)
         is_swapped = options.exif == "apply" and swaps_sides(header.orientation)
         return (header.width, header.height) if is_swapped else (header.height, header.width)
-    find_format(data)
+    find_image_format(data)
     return None
 
 
@@ -128,7 +128,7 @@ def decode_pixels(data: memoryview, shape: RawShape, options: DecodeOptions, tar
     height, width, num_channels = shape
     check_pixels(height, width, options.max_pixels)
     image = Image.frombytes(_RAW_MODES[num_channels], (width, height), bytes(data))
-    pixels = to_pixels(image, options.channels)
+    pixels = image_to_pixels(image, options.channels)
     if target is None:
         target = np.empty((*(options.size or (height, width)), pixels.shape[2]), np.uint8)
     _fit_into(np.ascontiguousarray(pixels), target, options, UPRIGHT)
@@ -189,4 +189,4 @@ def _load(data: memoryview, options: DecodeOptions, scratch: Scratch) -> tuple[P
 
 def _load_with_pillow(data: memoryview, options: DecodeOptions) -> tuple[Pixels, int]:
     orientation = find_orientation(data) if options.exif == "apply" else UPRIGHT
-    return to_pixels(load_image(data, options.max_pixels), options.channels), orientation
+    return image_to_pixels(load_image(data, options.max_pixels), options.channels), orientation

@@ -31,7 +31,7 @@ from tfrkit.images.decode import Scratch
 from tfrkit.images.jpeg import decode_jpeg, is_jpeg, read_jpeg_header
 from tfrkit.images.options import DEFAULT_MAX_PIXELS
 from tfrkit.images.orientation import find_orientation
-from tfrkit.images.pillow import check_pixels, find_format, load_image, to_pixels
+from tfrkit.images.pillow import check_pixels, find_image_format, image_to_pixels, load_image
 from tfrkit.images.png import decode_png, read_png
 from tfrkit.images.resize import UPRIGHT, Pixels, resize_as_pillow, turn_upright
 from tfrkit.images.sniff import SUFFIX_FORMATS, ImageInfo, sniff_image
@@ -109,7 +109,7 @@ class ImageOptions:
         """Describe the options for display, one sentence each."""
         if self.stored_as == "keep":
             looked = {"decode": "every one is decoded once", "header": "headers only", "none": "not checked"}
-            again = ", those with an EXIF orientation turned and encoded again" if self.exif == "apply" else ""
+            again = ", those with an EXIF orientation are turned and re-encoded" if self.exif == "apply" else ""
             return [f"images: encoded bytes kept unchanged{again}, {looked[self.check]}"]
         size = f", resized to {self.resize[0]}x{self.resize[1]} (bicubic)" if self.resize else ""
         form = {"raw": "raw uint8 pixels", "png": "PNG", "jpeg": f"JPEG of quality {self.quality}"}[self.stored_as]
@@ -241,7 +241,7 @@ def inspect_image(data: bytes) -> ImageInfo:
         mode = {1: "L", 4: "CMYK"}.get(header.num_components, "RGB")
         info = ImageInfo("JPEG", header.width, header.height, mode, header.bits)
     else:
-        find_format(view)
+        find_image_format(view)
         info = sniff_image(data) or ImageInfo("?")
         if info.width is None or info.height is None or info.mode is None:
             image = load_image(view, MAX_PIXELS)
@@ -335,7 +335,7 @@ def _decode(data: memoryview, options: ImageOptions, scratch: Scratch) -> Pixels
         return np.repeat(pixels, 3, axis=2) if needs_colour else pixels
     image = load_image(data, MAX_PIXELS)
     is_gray = options.gray and image.mode in _GRAY_MODES
-    return np.ascontiguousarray(to_pixels(image, "gray" if is_gray else "rgb"))
+    return np.ascontiguousarray(image_to_pixels(image, "gray" if is_gray else "rgb"))
 
 
 def _encode(pixels: Pixels, form: str, quality: int) -> bytes:

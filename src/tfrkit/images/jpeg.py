@@ -99,7 +99,7 @@ def decode_jpeg(data: memoryview, header: JpegHeader, colours: str, buffer: Pixe
                 complaint = str(error)
     what = f"JPEG of {header.width}x{header.height}"
     if complaint.startswith(_CUT_OFF):
-        raise CodecError(f"{what} is cut off, its {len(data)} bytes end before its last row")
+        raise CodecError(f"{what} is truncated, its {len(data)} bytes end before its last row")
     raise CodecError(f"{what} does not decode, {complaint[:100]}")
 
 

@@ -11,14 +11,13 @@ from tfrkit.errors import CodecError
 from tfrkit.images.options import (
     DEFAULT_MAX_PIXELS,
     Exif,
-    Fit,
     check_choice,
     check_fill_and_limit,
     check_size,
 )
 from tfrkit.images.orientation import find_orientation
-from tfrkit.images.pillow import find_format, load_image
-from tfrkit.images.resize import UPRIGHT, Pixels, resize_into, swaps_sides
+from tfrkit.images.pillow import find_image_format, load_image
+from tfrkit.images.resize import UPRIGHT, Fit, Pixels, resize_into, swaps_sides
 from tfrkit.images.sniff import ImageInfo
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def decode_mask(
 def decode_mask_with(data: memoryview, options: MaskOptions, *, title: str = "") -> Pixels:
     """Decode a mask like `decode_mask`, with prepared options; `title` precedes the error text."""
     try:
-        info = find_format(data)
+        info = find_image_format(data)
         image = None if info.format == "JPEG" else load_image(data, options.max_pixels)
     except CodecError as error:
         raise error.replace(what=f"{title}{error.what}") from None

@@ -6,9 +6,9 @@ import operator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from tfrkit.images.resize import Filter, Fit
+
 Channels = Literal["rgb", "gray", "rgba", "keep"]
-Fit = Literal["stretch", "crop", "pad"]
-Filter = Literal["bilinear", "nearest"]
 Exif = Literal["keep", "apply"]
 
 # Pillow's limit: 537 MB of RGB. A larger image is probably a decompression bomb; if not, raise max_pixels.

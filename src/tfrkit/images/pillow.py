@@ -42,14 +42,14 @@ _KEPT_MODE = {"1": "L", "CMYK": "RGB", "YCbCr": "RGB", "LAB": "RGB", "RGBX": "RG
 _WIDE_MODES = ("I", "F")
 
 
-def find_format(data: memoryview) -> ImageInfo:
+def find_image_format(data: memoryview) -> ImageInfo:
     """Detect the format of an image; raise CodecError if it is not supported."""
     if len(data) == 0:
         raise CodecError("expected an image, got 0 bytes")
     head = bytes(data[:_HEAD_NBYTES])
     info = sniff_image(head)
     if info is None:
-        raise CodecError(f"expected an image, got {len(data)} bytes that begin with {head[:16]!r}")
+        raise CodecError(f"expected an image, got {len(data)} bytes that start with {head[:16]!r}")
     if info.format not in _READERS:
         raise CodecError(f"expected an image of format {', '.join(_READERS)}, got {info.format}")
     return info
@@ -66,7 +66,7 @@ def check_pixels(height: int, width: int, max_pixels: int) -> None:
 
 def load_image(data: memoryview, max_pixels: int) -> Image:
     """Decode an image with its pixels as stored, ignoring EXIF; of several images in a file, the first."""
-    info = find_format(data)
+    info = find_image_format(data)
     check_pixels(info.height or 0, info.width or 0, max_pixels)
     with _naming_faults(info, len(data)):
         image = _open_image(data, info)
@@ -79,9 +79,9 @@ def load_image(data: memoryview, max_pixels: int) -> Image:
     return image
 
 
-def count_frames(data: memoryview) -> int:
+def count_animation_frames(data: memoryview) -> int:
     """Return the number of animation frames or pages, from the headers."""
-    info = find_format(data)
+    info = find_image_format(data)
     with _naming_faults(info, len(data)):
         return int(getattr(_open_image(data, info), "n_frames", 1))
 
@@ -118,7 +118,7 @@ def transpose_image(image: Image, orientation: int) -> Image:
     return image.transpose(methods[orientation])
 
 
-def to_pixels(image: Image, channels: Channels) -> Pixels:
+def image_to_pixels(image: Image, channels: Channels) -> Pixels:
     """Convert an image to an array of (height, width, channels), with channels as in `DecodeOptions`."""
     mode = image.mode
     if mode.startswith("I;16") or (mode == "I" and image.format == "PNG"):

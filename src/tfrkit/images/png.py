@@ -88,7 +88,7 @@ def _walk_chunks(data: memoryview) -> tuple[bytes, list[memoryview]] | None:
         elif not kind[0] & 0x20:  # an unknown critical chunk
             return None
         offset = stop
-    raise CodecError(f"PNG is cut off, its {len(data)} bytes end before its last chunk")
+    raise CodecError(f"PNG is truncated, its {len(data)} bytes end before its last chunk")
 
 
 def _inflate(data: memoryview | bytes, expected: int, what: str) -> bytes | None:
@@ -104,5 +104,5 @@ def _inflate(data: memoryview | bytes, expected: int, what: str) -> bytes | None
     if len(inflated) > expected:
         return None
     if len(inflated) < expected or not inflater.eof:
-        raise CodecError(f"{what} is cut off, {len(inflated)} of {expected} bytes are there")
+        raise CodecError(f"{what} is truncated, {len(inflated)} of {expected} bytes are there")
     return inflated

@@ -37,10 +37,10 @@ def parse_shape(text: str) -> tuple[int, ...]:
     match = _WRITTEN.fullmatch(text.strip().strip("()").replace(" ", ""))
     if match is None:
         raise ValueError(f"shape expected HEIGHTxWIDTH or HEIGHTxWIDTHxCHANNELS, such as 224x224x3, got {text!r:.64}")
-    return check_shape(tuple(int(number) for number in match.groups() if number is not None))
+    return check_pixel_shape(tuple(int(number) for number in match.groups() if number is not None))
 
 
-def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
+def check_pixel_shape(shape: Sequence[int]) -> tuple[int, ...]:
     """Return (height, width) or (height, width, channels) of raw pixels as integers; raise ValueError if invalid."""
     sizes = tuple(int(size) for size in shape)
     if len(sizes) not in (2, 3) or min(sizes) < 1:

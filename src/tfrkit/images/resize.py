@@ -8,8 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from tfrkit import _native
-from tfrkit.images.options import Filter, Fit
 
+Fit = Literal["stretch", "crop", "pad"]
+# Filters of native/core/images/resize.h, by the names there.
+Filter = Literal["bilinear", "nearest"]
+# Filters with the same bits as Pillow.
 PillowFilter = Literal["nearest", "bicubic", "lanczos"]
 Pixels = np.ndarray[Any, np.dtype[Any]]
 """(height, width, channels)."""

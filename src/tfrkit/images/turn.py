@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.images.options import DEFAULT_MAX_PIXELS
-from tfrkit.images.pillow import count_frames, load_image, transpose_image
+from tfrkit.images.pillow import count_animation_frames, load_image, transpose_image
 from tfrkit.images.resize import UPRIGHT, swaps_sides
 from tfrkit.images.sniff import ImageInfo
 
@@ -64,13 +64,13 @@ def turn_image(data: bytes, info: ImageInfo, orientation: int, quality: int) -> 
     """
     view = memoryview(data)
     image = load_image(view, DEFAULT_MAX_PIXELS)
-    num_frames = count_frames(view)
+    num_frames = count_animation_frames(view)
     if num_frames > 1:
         raise _refuse(orientation, f"it has {num_frames} frames")
     if info.format == "PNG" and info.bits == 16 and info.mode != "L":
         raise _refuse(orientation, "it has colours of 16 bits")
     if info.format != "JPEG" and image.mode not in _PNG_MODES:
-        raise _refuse(orientation, f"a PNG holds no pixels of mode {image.mode}")
+        raise _refuse(orientation, f"PNG cannot store pixels of mode {image.mode}")
     turned = transpose_image(image, orientation)
     for name in _ORIENTATION_INFO:
         turned.info.pop(name, None)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from tfrkit import _native
+from tfrkit._limits import DEFAULT_BENCH_NBYTES
 from tfrkit.batches.stream import read_batches
 from tfrkit.batches.survey import find_schema
 from tfrkit.codec.decode import Decoder
@@ -22,14 +23,16 @@ from tfrkit.container.writer import frame_records
 from tfrkit.errors import CodecError, TfrkitError
 from tfrkit.features.schema import Schema
 from tfrkit.images.decode import decode_image
+from tfrkit.ops.bench_gpu import GpuDecoding, time_gpu
 from tfrkit.orders.order import Order, Shuffled, Whole, WindowShuffled, score_mixing
 from tfrkit.passes.walk import open_shards, walk_frames
 from tfrkit.storage.memory import MemoryReader
-from tfrkit.storage.resolve import Address
+from tfrkit.storage.resolve import Address, require_local_address
 
 _BATCH = 256
 _PIECE = 1 << 20
 _MAX_IMAGES = 500
+_MAX_GPU_RECORDS = 1024
 # Small, because xz compresses only about 2 MB per second.
 _PACKED_NBYTES = 4 << 20
 
@@ -80,7 +83,8 @@ class Bench:
     plain_nbytes: int
     steps: list[TimedStep]
     compressions: list[CompressionCost]
-    mixing: dict[str, float] = field(default_factory=dict)
+    mixing: dict[str, float]
+    gpu: GpuDecoding
 
     @property
     def limit(self) -> str:
@@ -88,7 +92,7 @@ class Bench:
         return max(self.steps, key=lambda step: step.seconds_per_record).name
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object: records, bytes, limit, steps, compressions, mixing."""
+        """Return a JSON object: records, bytes, limit, steps, compressions, mixing, gpu."""
         return {
             "records": self.num_records,
             "bytes": self.plain_nbytes,
@@ -96,15 +100,17 @@ class Bench:
             "steps": [step.to_json() for step in self.steps],
             "compressions": [cost.to_json() for cost in self.compressions],
             "mixing": self.mixing,
+            "gpu": self.gpu.to_json(),
         }
 
 
-def bench(address: Address | Iterable[Address], *, sample_nbytes: int = 16 << 20) -> Bench:
+def bench(address: Address | Iterable[Address], *, sample_nbytes: int = DEFAULT_BENCH_NBYTES) -> Bench:
     """Time each step of reading the first `sample_nbytes` of a dataset, and each compression of these records.
 
     Steps are timed one by one on one core: disk (after dropping the file from the page cache), inflate, checksum,
-    parse, decode of images, collate. Nothing is written.
+    parse, decode of images, collate. With a GPU, images are decoded on it, too. Nothing is written.
     """
+    require_local_address(address)
     with open_shards(address, incomplete="ignore") as shards:
         for shard in shards:
             if shard.nbytes is None:
@@ -128,7 +134,8 @@ def _time_shards(shards: list[Shard], sample_nbytes: int) -> Bench:
     ratio = next(cost.nbytes / cost.plain_nbytes for cost in costs if cost.compression == shards[0].compression)
     steps = _time_file(shards[0], len(records), len(plain), ratio)
     steps += _time_records(records, plain, schema)
-    return Bench(len(records), len(plain), steps, costs, _score_shuffles(len(records)))
+    gpu = time_gpu(records[:_MAX_GPU_RECORDS], schema)
+    return Bench(len(records), len(plain), steps, costs, _score_shuffles(len(records)), gpu)
 
 
 def _take_records(shards: list[Shard], nbytes: int) -> list[bytes]:

@@ -3,15 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from tfrkit.batches.ahead import count_ahead
 from tfrkit.container.records import Policy
+from tfrkit.container.shards import find_shards
+from tfrkit.engines.base import Tick
+from tfrkit.engines.choose import EngineName, check_engine
+from tfrkit.passes.shard_tasks import OnEngine
 from tfrkit.passes.walk import open_shards
 from tfrkit.storage.resolve import Address
 
 
-def count_records(address: Address | Iterable[Address]) -> list[tuple[str, int]]:
-    """Return (path, records) of each shard: by its index, else by its frame headers, inflated if compressed."""
+def count_records(
+    address: Address | Iterable[Address], *, engine: EngineName = "local", engine_address: str | None = None
+) -> list[tuple[str, int]]:
+    """Return (path, records) of each shard: by its index, else by its frame headers, inflated if compressed.
+
+    With `engine` "ray" or "dask", workers of a cluster count, each a shard at a time.
+    """
+    check_engine(engine, engine_address)
+    if engine != "local":
+        tasks = [CountTask(path) for path in find_shards(address, incomplete="warn")]
+        counts = OnEngine(engine, engine_address).run(tasks, lambda *_: None)
+        return [(task.path, count) for task, count in zip(tasks, counts, strict=True)]
     with open_shards(address) as shards:
-        counts = count_ahead(shards, Policy())
-        return [(shard.name, count.num_records) for shard, count in zip(shards, counts, strict=True)]
+        found = count_ahead(shards, Policy())
+        return [(shard.name, count.num_records) for shard, count in zip(shards, found, strict=True)]
+
+
+@dataclass(frozen=True)
+class CountTask:
+    """Counts the records of one shard."""
+
+    path: str
+
+    @property
+    def key(self) -> str:
+        """The path."""
+        return self.path
+
+    def run(self, tick: Tick) -> int:
+        """Return the count."""
+        return count_records(self.path)[0][1]

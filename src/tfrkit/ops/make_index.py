@@ -9,6 +9,7 @@ from tfrkit.container.locate import save_index, scan_frames
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import ContainerError
+from tfrkit.storage.addresses import require_local
 from tfrkit.storage.resolve import Address
 
 
@@ -31,6 +32,7 @@ def _save_dali_index(path: str) -> tuple[ShardIndex, str]:
             raise ContainerError(f"DALI expected an uncompressed shard, got {shard.compression}", shard=path)
         index = scan_frames(shard, Policy())
         target = f"{path}.idx"
+        require_local(target)
         write_dali_index(target, index.offsets, index.inflated_size)
         return index, target
     finally:

@@ -37,7 +37,7 @@ def make_schema_text(
     """Return the schema as text, and a note if it was inferred from a sample, else ""."""
     if style not in _PRINTERS:
         raise ValueError(f"style expected one of {', '.join(_PRINTERS)}, got {style!r}")
-    shards = [Shard.open(path) for path in find_shards(address)]
+    shards = Shard.open_all(find_shards(address))
     surveyed = Surveyed()
     sidecars = Sidecars([shard.name for shard in shards])
     schema = find_schema(shards, Policy(), from_all=infer == "all", sidecars=sidecars, surveyed=surveyed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,11 +30,13 @@ from tfrkit.errors import (
 from tfrkit.images.sniff import sniff_image
 from tfrkit.ops.choose_records import choose_records
 from tfrkit.outputs.target import require_output
-from tfrkit.pictures.features import PictureFeatures, find_picture_features
+from tfrkit.pictures.features import BoxOrder, BoxUnits, PictureFeatures
+from tfrkit.pictures.guesses import NAMES, NUM_PROBED, PictureGuesses
 from tfrkit.pictures.picture import Picture, PictureReader, Span
 from tfrkit.pictures.pixels import ShapeWord, read_shape, require_raw_shape
-from tfrkit.pictures.tiles import Layout, Sheet
+from tfrkit.pictures.tiles import Sheet, SheetLayout
 from tfrkit.sidecars.class_names import ClassNames
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.resolve import Address, expand_home, open_writer
 
 if TYPE_CHECKING:
@@ -97,6 +99,11 @@ def sheet(
     seed: int | None = None,
     image: str | None = None,
     label: str | None = None,
+    mask: str | None = None,
+    boxes: str | None = None,
+    names: str | None = None,
+    box_order: BoxOrder | None = None,
+    box_units: BoxUnits | None = None,
     shape: ShapeWord | None = None,
     force: bool = False,
 ) -> SheetReport:
@@ -114,16 +121,23 @@ def sheet(
         seed: Choose the records at random with this seed instead; they are shown in file order.
         image: The feature to show; found by default.
         label: The feature shown below each image; found by default.
+        mask: The feature with the mask, "-" for none; found by default.
+        boxes: The feature with the boxes, or the common start of its xmin, ymin, xmax and ymax, "-" for none; found by
+            default.
+        names: The feature with the names or numbers of the classes of boxes, "-" for none; found by default.
+        box_order: Order of the four numbers of a box, if they are one feature; default "yxyx".
+        box_units: "fraction" of width and height, or "pixels"; guessed from the first records.
         shape: Shape of raw pixels, "224x224" or "224x224x3", height first, if no feature holds it.
         force: Replace the output.
     """
     paths = find_shards(address, incomplete="warn")
     target = expand_home(output)
     _check_arguments(count, columns, size)
+    given = (image, label, mask, boxes, names, box_order, box_units, read_shape(shape))  # in the order of NAMES
     _check_target(target, paths, force)
     shard_set, scanned = _open_counted(paths)
     try:
-        pictures = _Pictures(shard_set, image=image, label=label, shape=read_shape(shape), side=size)
+        pictures = _Pictures(shard_set, dict(zip(NAMES, given, strict=True)), side=size)
         numbers = choose_records(len(shard_set.records), count, seed)
         pictures.require_shape(numbers)
         drawn = _draw(pictures, numbers, scanned, columns=columns, side=size)
@@ -142,10 +156,8 @@ class _Pictures:
     def __init__(
         self,
         shard_set: ShardSet,
+        given: Mapping[str, Any],
         *,
-        image: str | None,
-        label: str | None,
-        shape: tuple[int, ...] | None,
         side: int,
     ) -> None:
         self._records = shard_set.records
@@ -153,15 +165,18 @@ class _Pictures:
         schema = shard_set.schema
         first = shard_set.files[0]
         if schema.kind not in ("example", "sequence_example"):
-            raise SchemaError("expected Examples with images, got records that are none", shard=first)
+            raise SchemaError("expected Examples with images, got other records", shard=first)
         try:
-            self.features: PictureFeatures = find_picture_features(schema, image=image, label=label, shape=shape)
+            known = [name for name in schema.names if schema[name].seen is None]
+            self._decoder: Decoder = shard_set.new_decoder(known)
+            guesses = PictureGuesses(schema, given, self._read_first, guesses_shape=False)
+            self.features: PictureFeatures = guesses.features
         except SchemaError as error:
             hint = Hint(f"see what is there: tfr info {first}", Step("name it: {image}", image=...))
             raise error.replace(shard=first, hint=hint) from None
         names = ClassNames.of_schema(schema, shard_set.sidecars.class_file)
         self.notes += shard_set.sidecars.notes
-        self._decoder: Decoder = shard_set.new_decoder(self.features.names)
+        self._decoder = shard_set.new_decoder(self.features.names)
         self._reader = PictureReader(schema, self.features, names, side=side)
         self._spec = schema[self.features.image]
         self._first = first
@@ -191,6 +206,13 @@ class _Pictures:
         if len(lengths) == 1:
             require_raw_shape(name, self.features.sizes, lengths.pop(), shard=self._first)
 
+    def _read_first(self) -> Iterator[Row]:
+        for number in range(min(NUM_PROBED, len(self._records))):
+            try:
+                yield self._read_row(number)
+            except (ContainerError, CodecError, SchemaError):
+                continue
+
     def locate(self, number: int, cause: str) -> Finding:
         """Return a finding at a record, with the offset of its frame."""
         shards, ordinals = self._records.locate_many(np.array([number], np.uint64))
@@ -217,7 +239,7 @@ class _Drawn(NamedTuple):
 def _draw(pictures: _Pictures, numbers: list[int], scanned: list[Finding], *, columns: int, side: int) -> _Drawn:
     """Draw a tile per record, then one per damaged place that the scan skipped, up to one row of these."""
     lost = scanned[:columns]
-    layout = Layout(len(numbers) + len(lost), columns, side)
+    layout = SheetLayout(len(numbers) + len(lost), columns, side)
     if layout.width * layout.height > MAX_SHEET_PIXELS:
         raise misuse(
             f"sheet expected at most {MAX_SHEET_PIXELS} pixels, got {layout.width}x{layout.height}",
@@ -240,7 +262,7 @@ def _draw(pictures: _Pictures, numbers: list[int], scanned: list[Finding], *, co
 
 def _open_counted(paths: list[str]) -> tuple[ShardSet, list[Finding]]:
     """Open the shards and count their records; return them with the damage skipped while counting."""
-    shards = [Shard.open(path) for path in paths]
+    shards = Shard.open_all(paths)
     for shard in shards:
         if shard.nbytes is None:
             raise StorageError(
@@ -277,7 +299,7 @@ def _check_target(target: str, paths: list[str], force: bool) -> None:
 def _name_dataset(paths: list[str]) -> str:
     if len(paths) == 1:
         return os.path.basename(paths[0])
-    folder = os.path.commonpath([os.path.abspath(path) for path in paths])
+    folder = os.path.commonpath([path if has_scheme(path) else os.path.abspath(path) for path in paths])
     return f"{os.path.basename(folder)}, {len(paths)} files"
 
 

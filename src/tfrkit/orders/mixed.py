@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfrkit._types import Int64Array, UInt64Array
-from tfrkit.orders.order import Order, Step, derive_key, permute
+from tfrkit.orders.order import Order, OrderStep, derive_key, permute
 
 
 class Mixed:
@@ -80,7 +80,7 @@ class Mixed:
     def runs(self) -> None:
         return None
 
-    def steps(self, epoch: int) -> list[Step] | None:
+    def steps(self, epoch: int) -> list[OrderStep] | None:
         return None
 
     def cover(self) -> list[range]:

@@ -17,7 +17,7 @@ import numpy as np
 from tfrkit import _native
 from tfrkit._types import Int64Array, UInt64Array
 
-Step = tuple[Any, ...]
+OrderStep = tuple[Any, ...]
 """A function on positions: ("slice", start, step), ("permutation", size, key) or ("list", numbers)."""
 
 
@@ -40,7 +40,7 @@ class Order(Protocol):
     def members(self) -> Order:
         """Return an order of the same records, each at least once, that may be simpler."""
 
-    def steps(self, epoch: int) -> list[Step] | None:
+    def steps(self, epoch: int) -> list[OrderStep] | None:
         """Return `at` as steps for the native engine, in the order to apply them; None if that is not possible."""
 
     def describe(self) -> object:
@@ -61,11 +61,11 @@ class Rearranged:
     def members(self) -> Order:
         return self._base.members()
 
-    def steps(self, epoch: int) -> list[Step] | None:
+    def steps(self, epoch: int) -> list[OrderStep] | None:
         return None
 
 
-def _chain(step: Step, base: Order, epoch: int) -> list[Step] | None:
+def _chain(step: OrderStep, base: Order, epoch: int) -> list[OrderStep] | None:
     steps = base.steps(epoch)
     return None if steps is None else [step, *steps]
 
@@ -111,7 +111,7 @@ class Whole:
     def members(self) -> Order:
         return self
 
-    def steps(self, epoch: int) -> list[Step]:
+    def steps(self, epoch: int) -> list[OrderStep]:
         return []
 
     def describe(self) -> object:
@@ -154,7 +154,7 @@ class Slice:
         is_round = isinstance(base, Repeated) and self._range.step == 1 and self.size >= 2 * base.round_size
         return base.members() if is_round else self
 
-    def steps(self, epoch: int) -> list[Step] | None:
+    def steps(self, epoch: int) -> list[OrderStep] | None:
         return _chain(("slice", self._range.start, self._range.step), self._base, epoch)
 
     def describe(self) -> object:
@@ -175,7 +175,7 @@ class Listed(Rearranged):
     def members(self) -> Order:
         return self
 
-    def steps(self, epoch: int) -> list[Step] | None:
+    def steps(self, epoch: int) -> list[OrderStep] | None:
         return _chain(("list", self._positions), self._base, epoch)
 
     def describe(self) -> object:
@@ -195,7 +195,7 @@ class Permuted(Rearranged):
     def at(self, positions: UInt64Array, epoch: int = 0) -> UInt64Array:
         return self._base.at(permute(self.size, self._key, positions), epoch)
 
-    def steps(self, epoch: int) -> list[Step] | None:
+    def steps(self, epoch: int) -> list[OrderStep] | None:
         return _chain(("permutation", self.size, self._key), self._base, epoch)
 
     def describe(self) -> object:
@@ -214,7 +214,7 @@ class Shuffled(Rearranged):
         key = derive_key("shuffle", self._seed, epoch)
         return self._base.at(permute(self.size, key, positions), epoch)
 
-    def steps(self, epoch: int) -> list[Step] | None:
+    def steps(self, epoch: int) -> list[OrderStep] | None:
         return _chain(("permutation", self.size, derive_key("shuffle", self._seed, epoch)), self._base, epoch)
 
     def describe(self) -> object:
@@ -318,7 +318,7 @@ class Joined:
     def members(self) -> Order:
         return Joined([part.members() for part in self._parts])
 
-    def steps(self, epoch: int) -> list[Step] | None:
+    def steps(self, epoch: int) -> list[OrderStep] | None:
         return None
 
     def describe(self) -> object:

@@ -51,7 +51,7 @@ def check_fixed(base: Order) -> None:
     moving = _find_moving(base.describe())
     if moving is not None:
         raise ValueError(
-            f"expected rows in a fixed order, got {moving} ones: parts would trade rows from epoch to epoch\n"
+            f"expected rows in a fixed order, got {moving} ones: parts would exchange rows between epochs\n"
             "  split first, then shuffle, mix or repeat the parts"
         )
 

@@ -1,4 +1,4 @@
-"""Plan of an epoch: the rows of each batch, and the slice of each rank."""
+"""Plan of an epoch: the rows of each batch, and its division among ranks and worker processes."""
 
 from __future__ import annotations
 
@@ -21,6 +21,14 @@ def check_ranks(rank: int, world_size: int, even: Even) -> None:
         raise ValueError(f"rank expected 0 to {world_size - 1}, got {rank}")
     if even not in ("drop", "pad"):
         raise ValueError(f"even expected 'drop' or 'pad', got {even!r}")
+
+
+def share_of_worker(num_batches: int, worker: int, num_workers: int) -> range:
+    """Return the numbers of the batches that a worker process of a rank makes: every `num_workers`-th one.
+
+    Workers take turns, so that the batches arrive in the order of the epoch for any number of workers.
+    """
+    return range(worker, num_batches, num_workers)
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,7 @@ class BatchPlan:
             below = self.batch_size // self.world_size * self.world_size
             nearest = f"{below} or {below + self.world_size}" if below else f"{self.world_size}"
             raise ValueError(
-                f"a batch of {self.batch_size} rows does not divide between {self.world_size} ranks\n"
+                f"a batch of {self.batch_size} rows cannot be divided between {self.world_size} ranks\n"
                 f"  the size is of all ranks together, nearest that work: {nearest}    "
                 f"for {self.batch_size} rows on each: per_rank=True"
             )

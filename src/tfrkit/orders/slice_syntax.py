@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from tfrkit.errors import QueryError
-from tfrkit.orders.split_names import find_nearest
+from tfrkit.orders.split_names import find_nearest_split
 
 _NAME = re.compile(r"[\w-]+")
 _BOUND = re.compile(r"(?P<number>-?[0-9_.]+)(?P<unit>%|shard)?")
@@ -80,7 +80,7 @@ def resolve_slices(
             ranges += [SplitRange(name, 0, size) for name, size in sizes.items()]
         elif term.name not in sizes:
             known = ", ".join(map(repr, sizes)) or "none"
-            nearest = find_nearest(term.name, sizes)
+            nearest = find_nearest_split(term.name, sizes)
             advice = f"the nearest name is {nearest!r}" if nearest else None
             _fail(spec, term.at, f"unknown split {term.name!r}, there are {known}", advice)
         else:
@@ -203,7 +203,7 @@ def _resolve_shards(spec: str, term: _Term, shards: Sequence[int] | None) -> tup
     stop = len(shards) if term.stop is None else _read_shard(spec, term.stop, len(shards))
     if term.stop is not None and _read_int(spec, term.stop) == 0:
         # TFDS reads train[:0shard] as all shards, a Python slice would have none.
-        _fail(spec, term.stop.at, "a slice that stops at shard 0 holds nothing")
+        _fail(spec, term.stop.at, "a slice that stops at shard 0 is empty")
     return edges[start], edges[stop]
 
 

@@ -24,7 +24,7 @@ def split_by(
     """Return the parts, and notes for the user. `read_column` returns a feature in the order of `base`."""
     if hash_by is not None:
         if stratify is not None or group is not None:
-            raise ValueError("hash_by decides by itself, it cannot be joined with stratify or group")
+            raise ValueError("hash_by cannot be combined with stratify or group")
         orders = split_hashed(base, parts, read_column(hash_by), seed)
         return orders, [f"{name}: {order.size} of {base.size} rows" for name, order in orders.items()]
     if group is not None:

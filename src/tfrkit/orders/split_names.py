@@ -73,7 +73,7 @@ def _read_lengths(values: object) -> list[int]:
     return [int(text) for text in texts] if all(re.fullmatch("[0-9]{1,19}", text) for text in texts) else []
 
 
-def find_nearest(name: str, known: Iterable[str]) -> str | None:
+def find_nearest_split(name: str, known: Iterable[str]) -> str | None:
     """Find the most likely known name: a synonym, or a name with a similar spelling."""
     import difflib  # slow to import, and needed only for messages
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from tfrkit.container.index import INDEX_FOLDER, index_path
 from tfrkit.container.shards import looks_like_shard
@@ -13,9 +14,25 @@ from tfrkit.errors import ContainerError, StorageError
 from tfrkit.outputs.target import Target, require_output
 from tfrkit.sidecars.manifest import Manifest, read_manifest
 from tfrkit.sidecars.places import MANIFEST, list_own
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import explain_os_error
+from tfrkit.storage.local import require_space
 from tfrkit.storage.sync import sync_folder
 from tfrkit.storage.temporaries import TemporaryFolder, move_file, sweep_folder
+
+if TYPE_CHECKING:
+    from tfrkit.outputs.remote import RemoteStaging
+
+
+def open_staging(
+    target: Target, names: Sequence[str], *, sources: Iterable[str], force: bool
+) -> Staging | RemoteStaging:
+    """Return a place to write the shards `names` of a target, local or remote."""
+    if has_scheme(target.out):
+        from tfrkit.outputs.remote import RemoteStaging  # imported only for remote addresses
+
+        return RemoteStaging(target, names, sources=sources, force=force)
+    return Staging(target, names, sources=sources, force=force)
 
 
 class Staging:
@@ -62,6 +79,13 @@ class Staging:
     def final(self, name: str) -> str:
         """Return the final path of a shard."""
         return self.target.out if self.target.is_file else os.path.join(self.target.out, name)
+
+    def require_space(self, nbytes: int) -> None:
+        """Raise if the disk has too little space."""
+        require_space(self.target.out, nbytes)
+
+    def take(self, path: str) -> None:
+        """Take a shard that is whole; it stays where it is until `commit`."""
 
     def commit(self, sidecars: Sequence[str]) -> None:
         """Move shards, their indexes and the named sidecars into place, the manifest last.
@@ -137,7 +161,7 @@ class Staging:
             is_ours = path in known or entry.startswith((".", "_"))
             if not is_ours and os.path.isfile(path) and looks_like_shard(path):
                 raise StorageError(
-                    "the folder holds another shard, which would stand among the new ones",
+                    "the folder has another shard, which would be among the new ones",
                     shard=path,
                     hint="choose another folder, or remove it",
                 )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tfrkit import _native
+from tfrkit._limits import LIMITS
 from tfrkit._threads import count_cores
 from tfrkit._types import UInt64Array
 from tfrkit.container.block_deflate import BlockDeflater
@@ -22,12 +23,14 @@ from tfrkit.errors import CorruptRecordError
 from tfrkit.outputs.write_queue import NewFile, OutputFile, WriteQueue
 from tfrkit.storage.base import explain_os_error
 
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
 # Smaller pieces are copied and joined: a view of one would keep its whole buffer in memory.
 _SMALL_NBYTES = 256 << 10
 # Limit of pieces waiting to be joined, over all shards; each shard gets its share, but at least some pages.
 _ALL_SMALL_NBYTES = 64 << 20
 _LEAST_SMALL_NBYTES = 16 << 10
-_QUEUE_NBYTES = 64 << 20
 _INTERRUPTIBLE_NBYTES = 256 << 10
 _MASK = (1 << 64) - 1
 
@@ -60,22 +63,30 @@ class Written:
 class OutputThreads:
     """The threads shared by all shards of one command: one that writes, and several that compress."""
 
-    def __init__(self, jobs: int | None = None, *, queue_nbytes: int = _QUEUE_NBYTES) -> None:
+    def __init__(self, jobs: int | None = None, *, queue_nbytes: int | None = None) -> None:
         self.jobs = jobs or count_cores()
-        self.queue = WriteQueue(queue_nbytes)
-        self.pool = ThreadPoolExecutor(self.jobs, thread_name_prefix="tfrkit-deflate")
+        self.queue = WriteQueue(queue_nbytes or LIMITS.queue_nbytes)
         self.num_shards = 0  # being written
+
+    @cached_property
+    def pool(self) -> ThreadPoolExecutor:
+        """The threads that compress."""
+        from concurrent.futures import ThreadPoolExecutor  # takes 20 ms, and most outputs are not compressed
+
+        return ThreadPoolExecutor(self.jobs, thread_name_prefix="tfrkit-deflate")
 
     def close(self) -> None:
         """End the threads; queued work is dropped."""
-        self.pool.shutdown(wait=True, cancel_futures=True)
+        if "pool" in vars(self):
+            self.pool.shutdown(wait=True, cancel_futures=True)
         self.queue.close()
 
 
 class ShardOutput:
     """One shard being written. Not thread-safe.
 
-    Takes whole frames. The tally is computed from the frames passed to `write`.
+    Takes whole frames. The tally is computed from the frames passed to `write`. `then` is called with the path of the
+    finished shard, on the writer thread.
     """
 
     def __init__(
@@ -86,8 +97,10 @@ class ShardOutput:
         compression: Compression = "none",
         level: Level = "default",
         descriptor: int | None = None,
+        then: Callable[[str], None] | None = None,
     ) -> None:
         self.path = path
+        self._then = then
         self.tally = Tally()
         self.written: Written | None = None
         self._threads = threads
@@ -110,7 +123,7 @@ class ShardOutput:
             return
         offsets, digest, stop, fault = _native.sum_frames(frames, 0, nbytes, 1 << 62, 1 << 62, "lengths")
         if fault is not None or stop != nbytes:
-            raise CorruptRecordError("frames to be written are not whole", shard=self.path, offset=stop)
+            raise CorruptRecordError("frames to write are incomplete", shard=self.path, offset=stop)
         if self._is_ours:
             self._offsets.append(offsets + np.uint64(self.tally.nbytes))
         self.tally += Tally(len(offsets), nbytes, digest)
@@ -145,6 +158,8 @@ class ShardOutput:
             save_known_index(self.path, self._offsets, inflated_size=self.tally.nbytes, checkpoints=checkpoints)
         self._offsets.clear()
         self.written = Written(self.path, file.nbytes, self.tally)
+        if self._then is not None:
+            self._then(self.path)
 
     def discard(self) -> None:
         """Close the incomplete file."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-# Default size of a shard: few files, and still enough of them for several readers.
-DEFAULT_SHARD_NBYTES = 256 << 20
+from tfrkit._limits import DEFAULT_SHARD_NBYTES
+
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 1 << 10, "MI": 1 << 20, "GI": 1 << 30}
 
 

@@ -109,7 +109,7 @@ def require_output(path: str, *, sources: Iterable[str] = (), force: bool = Fals
             raise StorageError("the output is one of the files to read", shard=path, hint="choose another output")
     if force or (os.path.isdir(path) and not os.listdir(path)):
         return
-    raise StorageError("the output is there already", shard=path, hint=Hint(Step("replace it: {force}", force=True)))
+    raise StorageError("the output exists already", shard=path, hint=Hint(Step("replace it: {force}", force=True)))
 
 
 def name_dataset(out: str) -> str:

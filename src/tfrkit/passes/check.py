@@ -67,7 +67,7 @@ def cut_shard(shard: Shard) -> Iterator[Stretch]:
                     yield held
                 held = stretch
         except (CorruptRecordError, TruncatedShardError):
-            held = rest._replace(start=held.start, record=held.record)
+            held = rest._replace(start=held.offset, record=held.record)
     yield held
 
 

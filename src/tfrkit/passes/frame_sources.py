@@ -128,7 +128,7 @@ def open_sources(address: Address | Iterable[Address], *, incomplete: bool = Fal
     """
     paths = find_shards(address, incomplete="ignore" if incomplete else "refuse")
     notes = [f"the set is not complete: {missing}" for missing in note_missing_shards(paths)] if incomplete else []
-    sources = FrameSources(paths, [Shard.open(path) for path in paths], notes)
+    sources = FrameSources(paths, Shard.open_all(paths), notes)
     try:
         yield sources
     except (CorruptRecordError, TruncatedShardError, CompressionError) as error:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from tfrkit.container.records import NO_LIMIT, Finding, FrameStream, Policy, Read, Stretch
 from tfrkit.container.shards import Incomplete, Shard, find_shards
-from tfrkit.errors import TfrkitError
+from tfrkit.errors import StorageError, TfrkitError
+from tfrkit.storage.lookup import measure_file
 from tfrkit.storage.resolve import Address
 
 
@@ -26,7 +26,7 @@ class CollectPolicy(Policy):
 @contextlib.contextmanager
 def open_shards(address: Address | Iterable[Address], *, incomplete: Incomplete = "warn") -> Iterator[list[Shard]]:
     """Open the shards of an address; they are closed at the end of the block."""
-    shards = [Shard.open(path) for path in find_shards(address, incomplete=incomplete)]
+    shards = Shard.open_all(find_shards(address, incomplete=incomplete))
     try:
         yield shards
     finally:
@@ -61,7 +61,7 @@ def measure_files(paths: Iterable[str]) -> list[int]:
     sizes = []
     for path in paths:
         try:
-            sizes.append(os.path.getsize(path))
-        except OSError:
+            sizes.append(measure_file(path))
+        except (OSError, StorageError):
             sizes.append(0)
     return sizes

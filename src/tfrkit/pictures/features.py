@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 from tfrkit.errors import SchemaError
-from tfrkit.features import names as well_known
-from tfrkit.features.names import split_words
+from tfrkit.features import name_words as well_known
+from tfrkit.features.name_words import split_words
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.features.size_features import SizeFeatures, find_sizes
 from tfrkit.features.spec import Spec
@@ -40,6 +40,7 @@ class BoxFeatures:
     label: str | None = None
     order: BoxOrder = "yxyx"
     units: BoxUnits = "fraction"
+    score: str | None = None
 
     @property
     def name(self) -> str:
@@ -67,7 +68,7 @@ class PictureFeatures:
         boxes = self.boxes
         names = [self.image, self.mask, *self.labels, self.title, *self.sizes.names]
         if boxes is not None:
-            names += [*boxes.sides, boxes.text, boxes.label]
+            names += [*boxes.sides, boxes.text, boxes.label, boxes.score]
         return list(dict.fromkeys(name for name in names if name is not None))
 
 
@@ -92,8 +93,8 @@ def find_picture_features(
 
     Raises `SchemaError` if there is no image feature.
     """
-    for name in (image, label, mask, names):
-        if name is not None and name != NO_FEATURE:
+    for name in (image, *(_read_choice(one) for one in (label, mask, names))):
+        if name is not None:
             schema.require_one_kind(name)
     specs = {name: spec for name, spec in _all_specs(schema).items() if spec.seen is None}
     mask = _find_mask(specs, image) if mask is None else _read_choice(mask)
@@ -144,7 +145,7 @@ def list_choices(schema: Schema) -> dict[str, list[str]]:
     }
 
 
-def _read_choice(name: str) -> str | None:
+def _read_choice(name: str | None) -> str | None:
     return None if name == NO_FEATURE else name
 
 
@@ -156,7 +157,8 @@ def _choose_boxes(
         sides = _find_box_sides(specs, boxes)
         if not sides:
             raise SchemaError(f"boxes expected numbers in {show_name(boxes)} or its xmin, ymin, xmax and ymax")
-        known = find_boxes({name: specs[name] for name in specs if name in sides or _can_name_boxes(specs[name])})
+        near = {name: spec for name, spec in specs.items() if name in sides or _can_name_boxes(spec)}
+        known = find_boxes(near | {name: specs[name] for name in specs if name.endswith(well_known.SCORE_NAMES)})
         found = known if known is not None and known.sides == sides else BoxFeatures(sides)
     if found is None:
         return None
@@ -277,10 +279,20 @@ def find_boxes(specs: Mapping[str, Spec]) -> BoxFeatures | None:
             stem = name.removesuffix("bbox/xmin")
             sides = tuple(f"{stem}bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax"))
             if all(side in specs and specs[side].kind == "float" for side in sides):
-                text, label = f"{stem}class/text", f"{stem}class/label"
-                return BoxFeatures(sides, text if text in specs else None, label if label in specs else None)
+                text, label = (_find_first(specs, [f"{stem}class/{last}"]) for last in ("text", "label"))
+                return BoxFeatures(sides, text, label, score=_find_score(specs, stem))
     for name, spec in specs.items():
         if spec.logical == "boxes" and spec.kind == "float" and spec.shape in ((4,), (None, 4)):
-            label = name.rpartition("/")[0] + "/label"
-            return BoxFeatures((name,), None, label if label in specs else None)
+            stem = name.rpartition("/")[0] + "/"
+            label = _find_first(specs, [f"{stem}label"])
+            return BoxFeatures((name,), None, label, score=_find_score(specs, stem))
     return None
+
+
+def _find_first(specs: Mapping[str, Spec], names: Iterable[str]) -> str | None:
+    return next((name for name in names if name in specs), None)
+
+
+def _find_score(specs: Mapping[str, Spec], stem: str) -> str | None:
+    floats = {name: spec for name, spec in specs.items() if spec.kind == "float" and spec.shape in ((None,), (1,), ())}
+    return _find_first(floats, [stem + name for name in well_known.SCORE_NAMES])

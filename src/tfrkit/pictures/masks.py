@@ -6,7 +6,6 @@ TensorFlow's, return the colours, and the class numbers are lost. Every reader r
 
 from __future__ import annotations
 
-import functools
 import io
 import re
 from collections.abc import Mapping
@@ -20,8 +19,7 @@ from tfrkit.images.mask import decode_mask
 from tfrkit.images.options import DEFAULT_MAX_PIXELS
 from tfrkit.images.pillow import load_image
 from tfrkit.images.sniff import ImageInfo, sniff_image
-
-Color = tuple[int, int, int]
+from tfrkit.pictures.colors import Color
 
 _LOSSY = frozenset({"JPEG", "AVIF", "HEIF"})
 _CVAT_LINE = re.compile(r"(?P<name>[^:]+):(?P<color>\d+\s*,\s*\d+\s*,\s*\d+)(?::.*)?")
@@ -159,30 +157,6 @@ def show_histogram(counts: Mapping[int, int]) -> str:
     # With two digits, 99.6 would be shown as 1e+02.
     shown = ", ".join(f"{value}: {share:.{2 if share < 99 else 4}g} %" for value, share in shares)
     return shown + (f" and {len(ranked) - 8} more" if len(ranked) > 8 else "")
-
-
-@functools.cache
-def voc_colors() -> Mapping[Color, int]:
-    """Return the Pascal VOC colours of class numbers 0 to 255, made by spreading their bits over three channels.
-
-    Example:
-        >>> voc_colors()[128, 0, 0], voc_colors()[224, 224, 192]
-        (1, 255)
-    """
-    colors = {}
-    for index in range(256):
-        channels = [0, 0, 0]
-        for bit in range(8):
-            # The bits of the number set bits of red, green and blue in turn, starting at the highest bit of each.
-            channels[bit % 3] |= (index >> bit & 1) << (7 - bit // 3)
-        colors[channels[0], channels[1], channels[2]] = index
-    return colors
-
-
-@functools.cache
-def voc_palette() -> UInt8Array:
-    """Return the Pascal VOC colours by class number, as an array of (256, 3)."""
-    return np.array(sorted(voc_colors(), key=voc_colors().__getitem__), np.uint8)
 
 
 def parse_color_map(text: str, path: str) -> tuple[dict[Color, int], list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import colorsys
 import math
 import zlib
 from collections.abc import Mapping
@@ -18,20 +17,19 @@ from tfrkit.images.decode import decode_image, decode_thumbnail, measure_image
 from tfrkit.images.options import DecodeOptions
 from tfrkit.images.raw_shapes import FOUND_CHANNELS, RAW_CHANNELS
 from tfrkit.images.resize import resize_as_pillow, resize_into
+from tfrkit.pictures.colors import Color, class_color, voc_palette
 from tfrkit.pictures.features import PictureFeatures
-from tfrkit.pictures.masks import describe_sizes, read_mask, voc_palette
+from tfrkit.pictures.masks import describe_sizes, read_mask
 from tfrkit.pictures.pixels import fold_pixels, is_raw, to_pixels
 from tfrkit.pictures.values import flatten_row, list_values, read_corners
 from tfrkit.sidecars.class_names import ClassNames
 
-Color = tuple[int, int, int]
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
 # Limit of class names under a picture; more would not fit.
 _MAX_SPANS = 6
 NO_OBJECTS = "no objects"
 _BACKGROUND, _IGNORED = 0, 255
-_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 class Span(NamedTuple):
@@ -51,6 +49,7 @@ class Box(NamedTuple):
     text: str
     color: Color
     label: int | None = None
+    score: float | None = None
 
 
 @dataclass
@@ -241,6 +240,7 @@ class PictureReader:
             corners = corners / np.array([size[1], size[0], size[1], size[0]], np.float64)
         texts = [_to_text(item) for item in list_values(values.get(features.text or ""))]
         labels = [int(item) for item in list_values(values.get(features.label or ""))]
+        scores = [float(item) for item in list_values(values.get(features.score or ""))]
         boxes = []
         for number, (xmin, ymin, xmax, ymax) in enumerate(corners.tolist()):
             if not (xmin < xmax and ymin < ymax and xmax > 0 and ymax > 0 and xmin < 1 and ymin < 1):
@@ -251,7 +251,8 @@ class PictureReader:
             if not text and label is not None and features.label is not None:
                 text = self._names.show(features.label, label)
             key = label if label is not None else zlib.crc32(text.encode("utf-8", "replace"))
-            boxes.append(Box(xmin, ymin, xmax, ymax, text, class_color(key), label))
+            score = scores[number] if number < len(scores) and math.isfinite(scores[number]) else None
+            boxes.append(Box(xmin, ymin, xmax, ymax, text, class_color(key), label, score))
         return boxes
 
 
@@ -274,13 +275,6 @@ def resize_nearest(numbers: np.ndarray[Any, np.dtype[Any]], size: tuple[int, int
     small = np.empty((*size, 1), numbers.dtype)
     resize_into(numbers[:, :, None], small, filter="nearest")
     return small[:, :, 0]
-
-
-def class_color(number: int) -> Color:
-    """Return a bright colour for a class number; it is stable and differs strongly from those of nearby numbers."""
-    # Hues are similar again after eight numbers, so the saturation alternates every eight.
-    red, green, blue = colorsys.hsv_to_rgb(number * _GOLDEN % 1, 0.55 if number // 8 % 2 else 0.9, 1.0)
-    return round(red * 255), round(green * 255), round(blue * 255)
 
 
 def _paint_objects(

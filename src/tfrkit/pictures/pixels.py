@@ -16,7 +16,7 @@ from tfrkit.images.options import DEFAULT_MAX_PIXELS
 from tfrkit.images.raw_shapes import (
     FOUND_CHANNELS,
     RAW_CHANNELS,
-    check_shape,
+    check_pixel_shape,
     describe_guesses,
     fill_shape,
     guess_shapes,
@@ -37,7 +37,7 @@ def read_shape(shape: ShapeWord | None) -> tuple[int, ...] | None:
     """Return a shape as integers, (height, width) or (height, width, channels)."""
     if shape is None:
         return None
-    return parse_shape(shape) if isinstance(shape, str) else check_shape(shape)
+    return parse_shape(shape) if isinstance(shape, str) else check_pixel_shape(shape)
 
 
 def require_raw_shape(name: str, sizes: SizeFeatures, nbytes: int, *, shard: str) -> None:

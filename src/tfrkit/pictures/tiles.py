@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tfrkit.pictures.picture import Box, Color, Picture, Span
+from tfrkit.pictures.colors import FAINT, FAULT, FAULT_MAT, INK, MASK_SHARE, MAT, PAGE
+from tfrkit.pictures.picture import Box, Picture, Span
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -17,23 +18,14 @@ if TYPE_CHECKING:
 
     Font = FreeTypeFont | ImageFont
 
-PAGE: Color = (250, 250, 250)
-MAT: Color = (229, 231, 235)  # around a picture that does not fill its square
-INK: Color = (31, 41, 55)
-FAINT: Color = (130, 136, 146)
-FAULT: Color = (200, 30, 45)
-FAULT_MAT: Color = (253, 236, 236)
-
 MARGIN = 12
 GAP = 10
-# Opacity of a mask over the image.
-MASK_SHARE = 0.55
 _MAX_TEXT = 120
 _LINE = 1.35  # line height as a multiple of the font size
 
 
 @dataclass(frozen=True)
-class Layout:
+class SheetLayout:
     """The layout of a sheet, in pixels; font sizes depend on the tile size."""
 
     num_tiles: int
@@ -79,7 +71,7 @@ class Layout:
 class Sheet:
     """Tiles in rows on one image, under a title. Tiles are counted from 0."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: SheetLayout) -> None:
         from PIL import Image as images
 
         self._layout = layout
@@ -153,7 +145,7 @@ class Sheet:
         draw.line((0, side - 1, side - 1, 0), FAULT, 2)
         draw.rectangle((0, 0, side - 1, side - 1), outline=FAULT, width=2)
         step = round(_LINE * self._layout.small_size)
-        lines = fold(cause or "", self._small_font, side - 12, max_lines=max(1, (side - 12) // step))
+        lines = break_lines(cause or "", self._small_font, side - 12, max_lines=max(1, (side - 12) // step))
         y = (side - step * len(lines)) // 2
         for line in lines:
             length = round(self._small_font.getlength(line))
@@ -235,7 +227,7 @@ def shorten(text: str, font: Font, width: float) -> str:
     return f"{text.rstrip()}…" if text else ""
 
 
-def fold(text: str, font: Font, width: float, *, max_lines: int) -> list[str]:
+def break_lines(text: str, font: Font, width: float, *, max_lines: int) -> list[str]:
     """Break a text into lines between words; the last line and longer words are cut with …."""
     lines: list[str] = []
     words = clean_text(text).split(" ")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrkit.errors import StorageError
 from tfrkit.sidecars.places import FEATURES, INFO, LABEL_FILES, TFDS_LABELS
 from tfrkit.sidecars.read import STDIN, Sidecars
+from tfrkit.storage.lookup import UnusableFileError, glob_names
 from tfrkit.storage.text_files import read_text
 
 
@@ -66,14 +65,13 @@ def collect_carried(sidecars: Sidecars) -> Carried:
 
 
 def _list_tfds(folder: str) -> list[str]:
-    labels = glob.glob(os.path.join(glob.escape(folder), f"*{TFDS_LABELS}"))
-    return [FEATURES, *sorted(map(os.path.basename, labels))]
+    return [FEATURES, *glob_names(folder, f"*{TFDS_LABELS}")]
 
 
 def _read(sidecars: Sidecars, path: str | None) -> str | None:
     try:
         return None if path is None else read_text(path)
-    except StorageError as error:
+    except UnusableFileError as error:
         sidecars.report(error.shard or str(path), error.what)
         return None
 

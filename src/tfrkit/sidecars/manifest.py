@@ -20,21 +20,25 @@
 features/schema_json.py. `files` are the sidecars that belong to the dataset. `changes` lists the changes to the records
 since they were made; it is absent if there are none.
 
-`make_manifest` in sidecars/write.py makes the keys. The manifest is written last, so a folder with a manifest is
-complete. The manifest of a single file x.tfrecord is `_index/x.tfrecord.tfrkit.json`.
+The manifest is written last, so a folder with a manifest is complete. The manifest of a
+single file x.tfrecord is `_index/x.tfrecord.tfrkit.json`.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from tfrkit.errors import ContainerError, StorageError
+from tfrkit._version import VERSION
+from tfrkit.errors import ContainerError
 from tfrkit.features.schema import Schema
-from tfrkit.features.schema_json import from_json
+from tfrkit.features.schema_json import from_json, to_json
+from tfrkit.storage.lookup import UnusableFileError
 from tfrkit.storage.text_files import read_json, write_json
 
 _FORMAT = "tfrkit.dataset"
@@ -43,7 +47,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
-class Entry:
+class ShardEntry:
     """The entry of one shard in a manifest; missing or invalid values are None."""
 
     split: str | None
@@ -60,7 +64,7 @@ class Manifest:
         self.content = content
 
     @cached_property
-    def entries(self) -> dict[str, Entry]:
+    def entries(self) -> dict[str, ShardEntry]:
         """The entry of each shard, by file name. Names that are paths are ignored."""
         listed = self.content.get("shards")
         rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
@@ -97,6 +101,105 @@ class Manifest:
         return _text(recipe.get("source")) if isinstance(recipe, Mapping) else None
 
 
+@dataclass(frozen=True)
+class NewShard:
+    """A shard that was written: its file name, split, and size."""
+
+    name: str
+    split: str | None
+    num_records: int
+    nbytes: int
+    sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class NewDataset:
+    """A written dataset, with everything needed for its sidecars.
+
+    Attributes:
+        name: Name of the dataset.
+        schema: Schema of the records.
+        compression: Compression of the shards.
+        shards: All shards, in order.
+        recipe: Source or verb, and the options that determine the bytes of the shards.
+        path: Path of the input.
+        is_file: It is a single file; its sidecars are in `_index`, and TFDS cannot read it.
+        plan: A hash of everything that determines the bytes; if None, it is made from recipe and shards.
+        more: Additional keys of the manifest.
+    """
+
+    name: str
+    schema: Schema
+    compression: str
+    shards: Sequence[NewShard]
+    recipe: Mapping[str, Any]
+    path: str
+    is_file: bool = False
+    plan: str | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    def make_manifest(self, files: Sequence[str]) -> dict[str, Any]:
+        """Return the content of the manifest; `files` are the names of the other sidecars."""
+        shards = []
+        for shard in self.shards:
+            row = {"name": shard.name, "split": shard.split, "records": shard.num_records, "nbytes": shard.nbytes}
+            shards.append(row if shard.sha256 is None else {**row, "sha256": shard.sha256})
+        return {
+            "name": self.name,
+            "plan": self.plan or _hash_plan({"recipe": self.recipe, "shards": shards}),
+            "made_by": f"tfrkit {VERSION}",
+            "path": self.path,
+            **self.more,
+            "recipe": dict(self.recipe),
+            "schema": to_json(self.schema),
+            "splits": _sum_splits(shards),
+            "shards": shards,
+            "files": sorted(files),
+        }
+
+
+@dataclass(frozen=True)
+class ShardChange:
+    """One shard before and after a change; `old_name` is None if the shard is new.
+
+    `sha256` is the hash of the new bytes, or None if the bytes did not change.
+    """
+
+    old_name: str | None
+    name: str
+    split: str | None
+    num_records: int
+    nbytes: int
+    old_nbytes: int
+    is_changed: bool
+    sha256: str | None = None
+
+
+def update_manifest(
+    content: Mapping[str, Any], changes: Sequence[ShardChange], entry: Mapping[str, Any], *, only: bool = False
+) -> dict[str, Any]:
+    """Return the content of a manifest after the change that `entry` describes; `only` drops other shards."""
+    by_name = {change.old_name: change for change in changes if change.old_name is not None}
+    added = [change for change in changes if change.old_name is None]
+    rows: list[dict[str, Any]] = []
+    for row in content.get("shards") or ():
+        change = by_name.get(row.get("name"))
+        if change is not None:
+            rows.append(_update_row(row, change))
+        elif not only:
+            rows.append(dict(row))
+    for change in added:
+        at = max((at for at, row in enumerate(rows) if row.get("split") == change.split), default=len(rows) - 1)
+        rows.insert(at + 1, _update_row({"sha256": ""} if any("sha256" in row for row in rows) else {}, change))
+    updated = {**content, "shards": rows, "splits": _sum_splits(rows)}
+    if isinstance(content.get("schema"), dict):
+        updated["schema"] = _drop_meanings(content["schema"])
+    updated["changes"] = [*(content.get("changes") or ()), {**entry, "made_by": f"tfrkit {VERSION}"}]
+    # A build never makes these bytes, so change the hash: a build must not reuse the shards.
+    updated["plan"] = _hash_plan([content.get("plan"), updated["changes"], rows])
+    return updated
+
+
 def write_manifest(path: str, content: Mapping[str, Any]) -> None:
     """Write a manifest atomically."""
     write_json(path, {"format": _FORMAT, "version": _VERSION, **content})
@@ -106,7 +209,7 @@ def read_manifest(path: str) -> Manifest | None:
     """Read a manifest; return None if it is missing. Raises `ContainerError` if it is damaged."""
     try:
         content = read_json(path)
-    except StorageError as error:
+    except UnusableFileError as error:
         raise ContainerError(f"manifest cannot be used, {error.what}", shard=path) from None
     if content is None:
         return None
@@ -115,13 +218,48 @@ def read_manifest(path: str) -> Manifest | None:
     return Manifest(path, content)
 
 
-def _read_entry(row: Mapping[str, Any]) -> Entry:
+def _hash_plan(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _drop_meanings(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema without guessed meanings, because they contain value ranges that may have changed."""
+    return {
+        key: [{name: one for name, one in spec.items() if name != "meaning"} for spec in value]
+        if key in ("features", "feature_lists")
+        else value
+        for key, value in schema.items()
+    }
+
+
+def _update_row(row: Mapping[str, Any], change: ShardChange) -> dict[str, Any]:
+    updated: dict[str, Any] = {"name": change.name, "split": change.split}
+    updated |= {**row, "name": change.name}
+    if change.is_changed:
+        updated |= {"records": change.num_records, "nbytes": change.nbytes}
+        if "sha256" in row:
+            updated["sha256"] = change.sha256
+    return {key: value for key, value in updated.items() if key != "sha256" or value}
+
+
+def _sum_splits(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    splits: dict[str, dict[str, int]] = {}
+    for row in rows:
+        if isinstance(row.get("split"), str):
+            counts = splits.setdefault(row["split"], {"records": 0, "shards": 0, "nbytes": 0})
+            counts["records"] += row.get("records") or 0
+            counts["shards"] += 1
+            counts["nbytes"] += row.get("nbytes") or 0
+    return splits
+
+
+def _read_entry(row: Mapping[str, Any]) -> ShardEntry:
     def number(key: str) -> int | None:
         value = row.get(key)
         return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
     sha256 = _text(row.get("sha256"))
-    return Entry(
+    return ShardEntry(
         _text(row.get("split")),
         number("records"),
         number("nbytes"),

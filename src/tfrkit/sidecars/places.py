@@ -6,8 +6,9 @@ import contextlib
 import os
 
 from tfrkit.container.index import index_path
+from tfrkit.container.listed import MANIFEST as MANIFEST
+from tfrkit.storage.addresses import has_scheme
 
-MANIFEST = "tfrkit.json"
 FEATURES = "features.json"
 INFO = "dataset_info.json"
 CHARSET = "charset.txt"
@@ -42,6 +43,11 @@ def list_own(shard_path: str) -> list[str]:
 
 def remove_own(shard_path: str) -> None:
     """Remove the index and sidecars of a replaced file, because they describe the old file."""
+    if has_scheme(shard_path):
+        from tfrkit.storage.upload import delete_objects  # imported only for remote addresses
+
+        delete_objects(list_own(shard_path))
+        return
     for path in list_own(shard_path):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.unlink(path)

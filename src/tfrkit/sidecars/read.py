@@ -29,9 +29,12 @@ from tfrkit.features.labels import LabelMap, read_charset, read_class_map
 from tfrkit.features.schema import Schema, describe_type, find_mismatches, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.orders.split_names import find_splits, read_split_lengths
-from tfrkit.sidecars.manifest import Entry, Manifest, read_manifest
+from tfrkit.sidecars.manifest import Manifest, ShardEntry, read_manifest
 from tfrkit.sidecars.places import CHARSET, CLASS_FILES, FEATURES, INFO, MANIFEST, folder_path, own_path
 from tfrkit.sidecars.tfds_files import TfdsFolder, read_tfds_folder
+from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.lookup import UnusableFileError, is_file, list_names, measure_file
+from tfrkit.storage.text_files import read_text
 
 STDIN = "-"
 _CALLERS = 4  # stack levels from `warn` to the caller
@@ -109,7 +112,7 @@ class Sidecars:
         """Return the manifest of a folder, or None."""
         return self._load_manifest(os.path.join(folder, MANIFEST))
 
-    def entry(self, number: int) -> Entry | None:
+    def entry(self, number: int) -> ShardEntry | None:
         """Return the entry of a shard in its manifest, or None, without checking the size."""
         manifest = self.manifests[number]
         return None if manifest is None else manifest.entries[os.path.basename(self.paths[number])]
@@ -124,8 +127,8 @@ class Sidecars:
         if entry is None:
             return False
         try:
-            nbytes = os.stat(path).st_size
-        except OSError:
+            nbytes = measure_file(path)
+        except (OSError, StorageError):
             return False
         if entry.nbytes in (None, nbytes):
             return True
@@ -146,7 +149,10 @@ class Sidecars:
         ]
 
     def _find_manifest(self, path: str) -> Manifest | None:
-        for place in (own_path(path, MANIFEST), folder_path(path, MANIFEST)):
+        places = [own_path(path, MANIFEST), folder_path(path, MANIFEST)]
+        if has_scheme(path):
+            places.reverse()  # a request for each shard would be too many
+        for place in places:
             manifest = self._load_manifest(place)
             if manifest is not None and os.path.basename(path) in manifest.entries:
                 return manifest
@@ -182,7 +188,7 @@ class Sidecars:
         for number in rest:
             known.update(dict.fromkeys(self.tfds_lengths(number)))
         named = [self.paths[number] for number in rest]
-        for split, chosen in find_splits([*named, *_list_beside(named)], list(known)).items():
+        for split, chosen in find_splits([*named, *_list_neighbours(named)], list(known)).items():
             for at in chosen:
                 if at < len(rest):
                     names[rest[at]] = split
@@ -363,27 +369,27 @@ class Sidecars:
         """Return the path of a sidecar that describes all shards: of a single shard, else of their folder, or None."""
         if STDIN in self.paths or len(self.folders) != 1:
             return None
-        if len(self.paths) == 1 and os.path.isfile(own := own_path(self.paths[0], name)):
+        if len(self.paths) == 1 and is_file(own := own_path(self.paths[0], name)):
             return own
         path = os.path.join(self.folders[0], name)
         is_ours = not any(self.is_of_others(number, name) for number in range(len(self.paths)))
-        return path if is_ours and os.path.isfile(path) else None
+        return path if is_ours and is_file(path) else None
 
-    def _read_names(self, path: str, read: Callable[[str], LabelMap]) -> LabelMap | None:
+    def _read_names(self, path: str, read: Callable[..., LabelMap]) -> LabelMap | None:
         try:
-            return read(path)
-        except (SourceError, StorageError) as error:
+            return read(path, text=read_text(path) if has_scheme(path) else None)
+        except (SourceError, UnusableFileError) as error:
             self.report(path, f"class names were not used, {error.what}")
             return None
 
 
-def _list_beside(paths: Sequence[str]) -> list[str]:
+def _list_neighbours(paths: Sequence[str]) -> list[str]:
     """Return other files with the names of shards in the folders of some shards."""
     known = set(paths)
     found = []
     for folder in dict.fromkeys(map(os.path.dirname, paths)):
         with contextlib.suppress(OSError):
-            found += [os.path.join(folder, name) for name in sorted(os.listdir(folder or ".")) if is_shard_name(name)]
+            found += [os.path.join(folder, name) for name in list_names(folder) if is_shard_name(name)]
     return [path for path in found if path not in known]
 
 

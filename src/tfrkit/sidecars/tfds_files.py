@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from tfrkit.errors import SchemaError, StorageError
+from tfrkit.errors import SchemaError
 from tfrkit.features.schema import Schema
 from tfrkit.features.tfds_export import to_tfds
 from tfrkit.features.tfds_json import from_tfds
 from tfrkit.sidecars.places import FEATURES, INFO
+from tfrkit.storage.lookup import UnusableFileError
 from tfrkit.storage.text_files import read_json, read_text
 
 FILE_TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
@@ -51,14 +52,14 @@ def read_tfds_folder(folder: str) -> TfdsFolder:
     def load(name: str) -> Any:
         try:
             return read_json(os.path.join(folder, name))
-        except StorageError as error:
+        except UnusableFileError as error:
             problems.append((os.path.join(folder, name), error.what))
             return None
 
     def load_labels(name: str) -> str | None:
         try:
             return read_text(os.path.join(folder, name))
-        except StorageError as error:
+        except UnusableFileError as error:
             problems.append((os.path.join(folder, name), error.what))
             return None
 

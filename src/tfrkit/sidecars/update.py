@@ -3,37 +3,17 @@
 from __future__ import annotations
 
 import glob
-import hashlib
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from tfrkit._version import VERSION
 from tfrkit.container.index import INDEX_FOLDER, index_path
+from tfrkit.sidecars.manifest import ShardChange
 from tfrkit.sidecars.places import FEATURES, INFO, INPUTS, LABEL_FILES, MANIFEST, REPORT, SKIPPED, TFDS_LABELS, list_own
 from tfrkit.sidecars.read import Sidecars
 
 _NUMBER = re.compile(r"-(\d{5,})-of-(\d{5,})")
-
-
-@dataclass(frozen=True)
-class ShardChange:
-    """One shard before and after a change; `old_name` is None if the shard is new.
-
-    `sha256` is the hash of the new bytes, or None if the bytes did not change.
-    """
-
-    old_name: str | None
-    name: str
-    split: str | None
-    num_records: int
-    nbytes: int
-    old_nbytes: int
-    is_changed: bool
-    sha256: str | None = None
 
 
 def list_sidecars(sidecars: Sidecars) -> list[str]:
@@ -49,63 +29,6 @@ def list_sidecars(sidecars: Sidecars) -> list[str]:
         own = [one for one in list_own(path) if one != index_path(path)]
         names += [os.path.relpath(one, folder or ".") for one in own]
     return [name for name in dict.fromkeys(names) if os.path.isfile(os.path.join(folder, name))]
-
-
-def update_manifest(
-    content: Mapping[str, Any], changes: Sequence[ShardChange], entry: Mapping[str, Any], *, only: bool = False
-) -> dict[str, Any]:
-    """Return the content of a manifest after the change that `entry` describes; `only` drops other shards."""
-    by_name = {change.old_name: change for change in changes if change.old_name is not None}
-    added = [change for change in changes if change.old_name is None]
-    rows: list[dict[str, Any]] = []
-    for row in content.get("shards") or ():
-        change = by_name.get(row.get("name"))
-        if change is not None:
-            rows.append(_update_row(row, change))
-        elif not only:
-            rows.append(dict(row))
-    for change in added:
-        at = max((at for at, row in enumerate(rows) if row.get("split") == change.split), default=len(rows) - 1)
-        rows.insert(at + 1, _update_row({"sha256": ""} if any("sha256" in row for row in rows) else {}, change))
-    updated = {**content, "shards": rows, "splits": _sum_splits(rows)}
-    if isinstance(content.get("schema"), dict):
-        updated["schema"] = _drop_meanings(content["schema"])
-    updated["changes"] = [*(content.get("changes") or ()), {**entry, "made_by": f"tfrkit {VERSION}"}]
-    # A build never makes these bytes, so change the hash: a build must not reuse the shards.
-    text = json.dumps([content.get("plan"), updated["changes"], rows], sort_keys=True)
-    updated["plan"] = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return updated
-
-
-def _drop_meanings(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema without guessed meanings, because they contain value ranges that may have changed."""
-    return {
-        key: [{name: one for name, one in spec.items() if name != "meaning"} for spec in value]
-        if key in ("features", "feature_lists")
-        else value
-        for key, value in schema.items()
-    }
-
-
-def _update_row(row: Mapping[str, Any], change: ShardChange) -> dict[str, Any]:
-    updated: dict[str, Any] = {"name": change.name, "split": change.split}
-    updated |= {**row, "name": change.name}
-    if change.is_changed:
-        updated |= {"records": change.num_records, "nbytes": change.nbytes}
-        if "sha256" in row:
-            updated["sha256"] = change.sha256
-    return {key: value for key, value in updated.items() if key != "sha256" or value}
-
-
-def _sum_splits(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    splits: dict[str, dict[str, int]] = {}
-    for row in rows:
-        if isinstance(row.get("split"), str):
-            counts = splits.setdefault(row["split"], {"records": 0, "shards": 0, "nbytes": 0})
-            counts["records"] += row.get("records") or 0
-            counts["shards"] += 1
-            counts["nbytes"] += row.get("nbytes") or 0
-    return splits
 
 
 def update_info(

@@ -86,7 +86,7 @@ class Arrays(DescribedSource):
                 raise SourceError(f"label expected one of {', '.join(stored)}, got {self.label!r}")
             values = stored[self.label].open()
             if values.ndim != 1 or values.dtype.kind not in "iub":
-                raise SourceError(f"label expected one integer a record, got {values.dtype} {values.shape}")
+                raise SourceError(f"label expected one integer per record, got {values.dtype} {values.shape}")
             labels = np.array(values, np.int64)
         return Scan(
             looked_for=f"arrays in {self.title}",
@@ -116,7 +116,7 @@ class Arrays(DescribedSource):
         dtype, row_shape = np.dtype(array.dtype).newbyteorder("="), array.shape[1:]
         if dtype.kind in "SU":
             if row_shape:
-                raise SourceError(f"array {name!r} expected one text a record, got {row_shape}", shard=self.title)
+                raise SourceError(f"array {name!r} expected one text per record, got {row_shape}", shard=self.title)
             return Spec("bytes", logical="text" if dtype.kind == "U" else "bytes")
         if dtype.name not in DTYPE_NUMBERS:
             raise SourceError(f"array {name!r} has dtype {dtype}, which records cannot store", shard=self.title)
@@ -201,7 +201,7 @@ def _read_header(path: str, offset: int, name: str) -> StoredArray:
         if dtype.hasobject:
             raise SourceError(f"array {name!r} holds Python objects, which are not read from files", shard=path)
         if dtype.fields is not None:
-            raise SourceError(f"array {name!r} has named fields, expected one value an element", shard=path)
+            raise SourceError(f"array {name!r} has named fields, expected one value per element", shard=path)
         return StoredArray(path, file.tell(), dtype.str, tuple(map(int, shape)), fortran)
 
 

@@ -14,7 +14,7 @@ def is_parquet(path: str) -> bool:
         return file.read(4) == b"PAR1"
 
 
-def read_batches(path: str, arrow: Any, *, rows: int) -> tuple[Any, Iterator[Any]]:
+def read_arrow_batches(path: str, arrow: Any, *, rows: int) -> tuple[Any, Iterator[Any]]:
     """Read the schema and the record batches of a Parquet or Arrow IPC (Feather) file, detected by its first bytes."""
     with open_to_read(path) as file:
         magic = file.read(8)

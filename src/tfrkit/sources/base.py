@@ -38,7 +38,7 @@ from tfrkit.storage.local import open_to_read
 Facts = dict[str, Counter[ImageFact]]
 """Facts found while reading: feature name → fact → count. Facts of several workers are added up."""
 
-Order = Literal["seeded", "source"]
+RecordOrder = Literal["seeded", "source"]
 
 _FINGERPRINT_SAMPLES = 16
 _FINGERPRINT_NBYTES = 64 << 10
@@ -357,7 +357,7 @@ class Scan:
     notes: list[str] = field(default_factory=list)
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     label_files: dict[str, str] = field(default_factory=dict)
-    order: Order = "seeded"
+    order: RecordOrder = "seeded"
     refine: Callable[[Facts], Schema] | None = None
     explain: Callable[[Facts], list[str]] | None = None
     floats: Floats = "ask"

@@ -47,7 +47,7 @@ def judge_box(corners: Corners, *, width: int, height: int) -> str | None:
     xmin, ymin, xmax, ymax = corners
     shown = f"box ({xmin:g}, {ymin:g}, {xmax:g}, {ymax:g})"
     if xmin > xmax or ymin > ymax:
-        return f"{shown} has its corners exchanged, expected xmin < xmax and ymin < ymax"
+        return f"{shown} has its corners swapped, expected xmin < xmax and ymin < ymax"
     if xmin == xmax or ymin == ymax:
         return f"{shown} has no area"
     if min(xmin, ymin) <= -_ROUNDING or xmax >= width + _ROUNDING or ymax >= height + _ROUNDING:

@@ -119,9 +119,7 @@ def decide_kind(tally: CellTally, wanted: CellKind | None = None) -> Verdict:
         return Verdict(None, "expected whole numbers, got others", tuple(tally.floats), tally.num_float)
     if tally.num_float == 0 and wanted != "float":
         if tally.num_wide:
-            return Verdict(
-                None, "expected integers of 64 bits with sign, got larger", tuple(tally.wide), tally.num_wide
-            )
+            return Verdict(None, "expected signed 64-bit integers, got larger", tuple(tally.wide), tally.num_wide)
         return Verdict("int64")
     if tally.num_inexact:
         reason = "expected numbers that float64 holds, got others"

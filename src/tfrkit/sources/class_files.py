@@ -30,12 +30,12 @@ def load_classes(classes: str | Sequence[str], *, label_offset: int | None, firs
         return number_names(classes, offset=label_offset, first=first, origin="the given names")
     path = expand_home(classes)
     if os.path.basename(path) == "labelmap.txt":
-        names = parse_color_map(read_text(path), path)[1]
+        names = parse_color_map(read_small_text(path), path)[1]
         return number_names(names, offset=label_offset, first=first, origin=path)
     return read_class_map(path, offset=label_offset, first=first)
 
 
-def read_text(path: str) -> str:
+def read_small_text(path: str) -> str:
     """Read a small UTF-8 text file with or without a byte order mark."""
     try:
         with open(path, encoding="utf-8-sig") as file:

@@ -56,7 +56,7 @@ def parse_coco(data: bytes, path: str, *, masks: bool = False) -> CocoData:
 
     Outlines are kept only with `masks`.
     """
-    content = load_json(data, path)
+    content = load_object(data, path)
     coco = CocoData()
     for index, entry in _entries(content, "images", path):
         _read_image(coco, entry, f"{path}, image {_show_id(entry, index)}")
@@ -87,7 +87,7 @@ def parse_coco(data: bytes, path: str, *, masks: bool = False) -> CocoData:
 
 def add_captions(coco: CocoData, data: bytes, path: str) -> None:
     """Add the captions of another file to the images of this one; captions of other images are ignored."""
-    content = load_json(data, path)
+    content = load_object(data, path)
     coco.has_captions = True
     for index, entry in _entries(content, "annotations", path):
         image = coco.images.get(entry.get("image_id"))  # type: ignore[arg-type]
@@ -99,14 +99,14 @@ def add_captions(coco: CocoData, data: bytes, path: str) -> None:
             image.captions.append(caption)
 
 
-def load_json(data: bytes, path: str) -> Mapping[str, Any]:
+def load_object(data: bytes, path: str) -> Mapping[str, Any]:
     """Parse a JSON object; raises `SourceError` with the line of the error."""
     try:
         content = json.loads(data)
     except json.JSONDecodeError as error:
-        raise SourceError(f"not sound JSON, {error.msg.lower()}", shard=f"{path}, line {error.lineno}") from None
+        raise SourceError(f"not valid JSON, {error.msg.lower()}", shard=f"{path}, line {error.lineno}") from None
     except (UnicodeDecodeError, RecursionError) as error:
-        raise SourceError(f"not sound JSON, {type(error).__name__}", shard=path) from None
+        raise SourceError(f"not valid JSON, {type(error).__name__}", shard=path) from None
     if not isinstance(content, dict):
         raise SourceError(f"expected a COCO file (a JSON object), got {type(content).__name__}", shard=path)
     return content
@@ -159,8 +159,8 @@ def _image_of(coco: CocoData, entry: Mapping[str, Any], where: str) -> CocoImage
     identifier = entry.get("image_id")
     image = coco.images.get(identifier) if isinstance(identifier, (int, str)) else None
     if image is None:
-        reason = f"image_id {identifier!r:.40} is that of no image"
-        kind = "annotations have an image_id that is that of no image"
+        reason = f"image_id {identifier!r:.40} does not belong to an image"
+        kind = "annotations have an image_id that does not belong to an image"
         coco.problems.append(Problem(where, reason, input=None, kind=kind))
     return image
 
@@ -175,7 +175,7 @@ def _read_annotation(coco: CocoData, image: CocoImage, entry: Mapping[str, Any],
         return
     category = entry.get("category_id")
     if category not in coco.categories:
-        raise ValueError(f"category_id {category!r:.40} is that of no category")
+        raise ValueError(f"category_id {category!r:.40} does not belong to a category")
     corners = _read_box(entry.get("bbox"))
     area = entry.get("area")
     if area is None:

@@ -41,7 +41,7 @@ _HEADERLESS = "give it a first line, such as filename,width,height,class,xmin,ym
 
 
 @dataclass
-class _Listed:
+class _ListedImage:
     """The rows of one image: its first line, its size and its objects."""
 
     line: int
@@ -105,7 +105,7 @@ class CsvBoxes(DescribedSource):
         root = self.image_root or os.path.dirname(self.path) or "."
         file = open_csv(self.path, separator=self.separator, encoding=self.encoding, headerless=_HEADERLESS)
         require_folder(root, "images")
-        rows = _Rows(file, self._find_columns(file))
+        rows = _BoxRows(file, self._find_columns(file))
         self._check_units(rows)
         gatherer = DetectionGatherer(root, BoxFitter(self.boxes), exif=self.images.exif)
         gatherer.problems += rows.problems
@@ -140,7 +140,7 @@ class CsvBoxes(DescribedSource):
             )
         return found
 
-    def _check_units(self, rows: _Rows) -> None:
+    def _check_units(self, rows: _BoxRows) -> None:
         """Raise if no coordinate is greater than 1: these are fractions of the image size, not pixels."""
         if self.units == "pixels" and rows.num_boxes and rows.furthest <= 1:
             raise SourceError(
@@ -149,7 +149,7 @@ class CsvBoxes(DescribedSource):
                 hint=Hint(Step("if they are parts of width and height: {units}", units="parts")),
             )
 
-    def _gather(self, gatherer: DetectionGatherer, root: str, name: str, listed: _Listed) -> None:
+    def _gather(self, gatherer: DetectionGatherer, root: str, name: str, listed: _ListedImage) -> None:
         where = f"{self.path}, line {listed.line}"
         file = os.path.normpath(name.replace("\\", "/"))
         if os.path.isabs(file) or file.split("/")[0] == "..":
@@ -172,7 +172,7 @@ class CsvBoxes(DescribedSource):
                 are_parts=self.units == "parts",
             )
 
-    def _take_unlisted(self, gatherer: DetectionGatherer, root: str, listed: Mapping[str, _Listed]) -> list[str]:
+    def _take_unlisted(self, gatherer: DetectionGatherer, root: str, listed: Mapping[str, _ListedImage]) -> list[str]:
         """Add the images that no row names without objects, or return a note about them."""
         known = {os.path.normpath(name.replace("\\", "/")) for name in listed}
         others = [file.key for file in find_files(root, IMAGE_SUFFIXES).files if file.key not in known]
@@ -191,11 +191,11 @@ class CsvBoxes(DescribedSource):
         return make_class_map(counts, offset=1 if self.label_offset is None else self.label_offset)
 
 
-class _Rows:
+class _BoxRows:
     """The rows of a file grouped by image, in the order of their first rows, and the problems of rows."""
 
     def __init__(self, file: CsvFile, places: Mapping[str, int]) -> None:
-        self.images: dict[str, _Listed] = {}
+        self.images: dict[str, _ListedImage] = {}
         self.problems: list[Problem] = []
         self.num_boxes = 0
         self.furthest = 0.0
@@ -214,8 +214,8 @@ class _Rows:
                 continue
             self._add(line, {name: cells[index].strip() for name, index in places.items()})
 
-    def _image_of(self, name: str, line: int) -> _Listed:
-        return self.images.setdefault(name, _Listed(line))
+    def _image_of(self, name: str, line: int) -> _ListedImage:
+        return self.images.setdefault(name, _ListedImage(line))
 
     def _add(self, line: int, row: Mapping[str, str]) -> None:
         where = f"{self._path}, line {line}"

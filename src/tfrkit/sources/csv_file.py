@@ -59,7 +59,7 @@ class CsvFile:
                         yield line, row
         except csv.Error as error:
             raise SourceError(
-                f"not sound CSV, {str(error).lower()}", shard=f"{self.path}, line {reader.line_num}"
+                f"not valid CSV, {str(error).lower()}", shard=f"{self.path}, line {reader.line_num}"
             ) from None
         except UnicodeDecodeError as error:
             raise SourceError(
@@ -180,7 +180,7 @@ def _first_line(path: str, encoding: str) -> str:
     except OSError as error:
         raise SourceError(f"cannot open, {(error.strerror or str(error)).lower()}", shard=path) from None
     except LookupError:
-        raise ValueError(f"encoding expected one Python knows, got {encoding!r:.64}") from None
+        raise ValueError(f"encoding expected one that Python supports, got {encoding!r:.64}") from None
     if line.startswith(("\x1f\ufffd", "PK\x03\x04")):
         raise SourceError("expected text, got a compressed file", shard=path, hint="unpack it first")
     if not line.strip():
@@ -231,7 +231,7 @@ def _advise_encoding(path: str) -> str:
     with open(path, "rb") as file:
         is_utf16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     if is_utf16:
-        return Hint(Step("it begins as UTF-16 does: {encoding}", encoding="utf-16"))
+        return Hint(Step("it looks like UTF-16: {encoding}", encoding="utf-16"))
     return Hint(Step("name its encoding, such as gbk or utf-16: {encoding}", encoding="latin-1"))
 
 

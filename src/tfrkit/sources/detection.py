@@ -27,7 +27,7 @@ from tfrkit.images.turn import ExifPolicy
 from tfrkit.sidecars.class_names import make_detection_labels
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, RowReader, Scan
 from tfrkit.sources.boxes import BoxFitter, Corners
-from tfrkit.sources.measure import Size, explain_difference, measure_image
+from tfrkit.sources.measure import Size, explain_difference, measure_image_file
 from tfrkit.sources.walk import describe_unreadable
 
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
@@ -52,7 +52,7 @@ class FoundObject:
 
 
 class DetectionGatherer:
-    """Collects and checks images with their objects, and stores the data that the reader needs as items."""
+    """Collects images with their objects, checks them, and makes the items for the reader."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class DetectionGatherer:
         self._keys.add(key)
         try:
             info = os.stat(path)
-            width, height = measure_image(path, self._exif)
+            width, height = measure_image_file(path, self._exif)
         except SourceError as error:
             self.problems.append(Problem(file, error.what, input=key))
             return

@@ -19,7 +19,7 @@ from tfrkit._types import Row
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, make_charset, make_class_map
-from tfrkit.features.names import CHARACTER_IDS, LABEL
+from tfrkit.features.name_words import CHARACTER_IDS, LABEL
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec

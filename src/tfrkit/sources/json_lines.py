@@ -80,7 +80,7 @@ class JsonColumn:
         if self.inexact and names == {"float"}:
             raise ValueError("expected numbers that fit in float64, got integers that it would round", self.inexact)
         if self.wide:
-            raise ValueError("expected integers of 64 bits with sign, got larger ones", self.wide)
+            raise ValueError("expected signed 64-bit integers, got larger ones", self.wide)
         return names.pop(), is_list
 
 
@@ -157,7 +157,7 @@ def parse_line(line: str, *, thaws: bool = False) -> dict[str, Any]:
             value = {name: _thaw(name, one) for name, one in value.items()}
     except json.JSONDecodeError as error:
         more = f"; one object per line is expected, {_FROM_LIST}" if line[:1] == "[" else ""
-        raise ValueError(f"not sound JSON, {error.msg.lower()}{more}") from None
+        raise ValueError(f"not valid JSON, {error.msg.lower()}{more}") from None
     except RecursionError:
         raise ValueError("expected a flat object, got a deeply nested one") from None
     if not isinstance(value, dict):

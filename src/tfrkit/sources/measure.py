@@ -17,7 +17,7 @@ Size = tuple[int, int]
 """(width, height)."""
 
 
-def measure_image(path: str, exif: ExifPolicy = "keep") -> Size:
+def measure_image_file(path: str, exif: ExifPolicy = "keep") -> Size:
     """Return the width and height of an image file; raises `SourceError` if it is not an image.
 
     With "apply" the size is that of the upright image; with "fail" an EXIF orientation raises, too.
@@ -44,14 +44,14 @@ def read_orientation(path: str) -> int:
 def explain_difference(path: str, declared: Size, size: Size, exif: ExifPolicy) -> tuple[str, Hint | None]:
     """Return an explanation for a message that annotation and image differ in size, and a hint.
 
-    `size` is the result of `measure_image`. If the annotation fits the image in its other orientation, the hint names
-    the option for that.
+    `size` is the result of `measure_image_file`. If the annotation fits the image in its other orientation, the hint
+    names the option for that.
     """
     if declared == size or declared[::-1] != size:
         return "", None
     orientation = read_orientation(path)
     if not swaps_sides(orientation):
-        return ", width and height are exchanged", None
+        return ", width and height are swapped", None
     if exif == "apply":
         hint = Hint(Step("if it was annotated as stored: {exif}", exif="keep"))
         return f", turned by its EXIF orientation {orientation}", hint
@@ -86,4 +86,4 @@ def _ask_pillow(path: str) -> ImageInfo:
             return ImageInfo(image.format or "image", width, height)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         suffix = os.path.splitext(path)[1] or "without a suffix"
-        raise SourceError(f"expected an image, the bytes of this file ({suffix}) are of no known kind") from None
+        raise SourceError(f"expected an image, the bytes of this file ({suffix}) are of unknown format") from None

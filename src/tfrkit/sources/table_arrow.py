@@ -13,7 +13,7 @@ import numpy as np
 from tfrkit._optional import import_or_explain
 from tfrkit._threads import count_cores
 from tfrkit.codec.arrow_columns import (
-    ArrowType,
+    ColumnTarget,
     NoKindError,
     cast_column,
     convert_array,
@@ -31,7 +31,7 @@ from tfrkit.codec.arrow_streams import (
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.codec.frame_columns import IN_MEMORY
 from tfrkit.errors import SourceError
-from tfrkit.sources.arrow_files import is_parquet, read_batches
+from tfrkit.sources.arrow_files import is_parquet, read_arrow_batches
 from tfrkit.sources.base import Problem
 from tfrkit.sources.table_options import TableOptions
 from tfrkit.sources.table_spool import LoadedTable, SpoolColumn, TableSpooler
@@ -55,7 +55,7 @@ def require_arrow(*parts: str) -> Any:
     return arrow
 
 
-ArrowColumn = tuple[SpoolColumn, tuple[int, ...], ArrowType, "str | None"]
+ArrowColumn = tuple[SpoolColumn, tuple[int, ...], ColumnTarget, "str | None"]
 """The spool column, the path of the column in a batch, its type in the spool, and the type that the user wants."""
 Spooled = tuple[int, list[tuple[SpoolColumn, int, str]]]
 """The number of rows, and (column, row, reason) of the first value of each column that does not fit."""
@@ -66,7 +66,7 @@ def load_arrow_file(path: str, options: TableOptions, spooler: TableSpooler) -> 
     """Load a Parquet or Arrow file."""
     arrow = require_arrow("parquet", "ipc")
     try:
-        schema, batches = read_batches(path, arrow, rows=_BATCH_ROWS)
+        schema, batches = read_arrow_batches(path, arrow, rows=_BATCH_ROWS)
         spool: Spool = partial(_spool_together, batches, arrow)
         # pyarrow selects columns of Parquet by name, and interprets a dot in a name as an inner field.
         if is_parquet(path) and len(set(schema.names)) == len(schema) and not any("." in name for name in schema.names):
@@ -75,7 +75,7 @@ def load_arrow_file(path: str, options: TableOptions, spooler: TableSpooler) -> 
     except (arrow.ArrowInvalid, OSError) as error:
         spooler.clear()
         raise SourceError(
-            f"not a sound Parquet or Arrow file, {str(error).splitlines()[0][:200]}", shard=path
+            f"not a valid Parquet or Arrow file, {str(error).splitlines()[0][:200]}", shard=path
         ) from None
 
 
@@ -175,8 +175,8 @@ def _load_arrow(
     return loaded
 
 
-def _wanted_type(wanted: str) -> ArrowType:
-    return ArrowType({"int64": "int64", "float": "float64", "text": "text"}[wanted])  # type: ignore[arg-type]
+def _wanted_type(wanted: str) -> ColumnTarget:
+    return ColumnTarget({"int64": "int64", "float": "float64", "text": "text"}[wanted])  # type: ignore[arg-type]
 
 
 def _append_arrow(column: ArrowColumn, batch: Any, arrow: Any) -> tuple[int, str] | None:
@@ -284,7 +284,7 @@ def _load_columns(data: Mapping[str, Any], options: TableOptions, spooler: Table
             )
         if array.dtype.kind in "iub":
             if array.dtype == np.uint64 and len(array) and int(array.max()) >= 1 << 63:
-                raise SourceError(f"column {name!r} expected integers of 64 bits with sign", shard=title)
+                raise SourceError(f"column {name!r} expected signed 64-bit integers", shard=title)
             spooler.add(name, "int64").append(array.astype(np.int64))
         elif array.dtype.kind == "f":
             spooler.add(name, "float").append(array.astype(np.float64))

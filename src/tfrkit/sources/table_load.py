@@ -9,7 +9,7 @@ from tfrkit.errors import SourceError
 from tfrkit.sources.table_arrow import load_arrow_file, load_memory
 from tfrkit.sources.table_options import TableOptions
 from tfrkit.sources.table_spool import LoadedTable, TableSpooler
-from tfrkit.sources.table_text import load_csv, load_json
+from tfrkit.sources.table_text import load_csv, load_json_lines
 from tfrkit.storage.local import open_to_read
 
 
@@ -23,15 +23,15 @@ def load_table(data: Any, options: TableOptions, scratch: str) -> LoadedTable:
     if not os.path.isfile(data):
         what = "a folder" if os.path.isdir(data) else "nothing"
         raise SourceError(f"expected a CSV, JSON lines, Parquet or Arrow file, got {what}", shard=data)
-    kind = find_format(data) if options.format == "auto" else options.format
+    kind = find_table_format(data) if options.format == "auto" else options.format
     if kind == "csv":
         return load_csv(data, options, spooler)
     if kind == "jsonl":
-        return load_json(data, options, spooler)
+        return load_json_lines(data, options, spooler)
     return load_arrow_file(data, options, spooler)
 
 
-def find_format(path: str) -> str:
+def find_table_format(path: str) -> str:
     """Detect the format of a table file from its first bytes, or else from its name."""
     with open_to_read(path) as file:
         head = file.read(4096)

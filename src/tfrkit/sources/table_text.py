@@ -105,7 +105,7 @@ def _explain_verdict(name: str, verdict: Verdict, places: Callable[..., Mapping[
     return Problem(f"{path}, column {name!r}", reason, blocking=True, input=None, hint=hint)
 
 
-def load_json(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
+def load_json_lines(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
     """Load a file of JSON lines."""
     file = JsonLines(path, options.encoding)
     found, num_rows, bad = file.survey()

@@ -23,7 +23,7 @@ _BLOCK_NBYTES = 512
 
 
 @dataclass(frozen=True)
-class Member:
+class SampleMember:
     """One file of a sample: the part of its name after the first dot, and the range of its bytes in the archive."""
 
     suffix: str
@@ -35,7 +35,7 @@ class Member:
 class TarSamples:
     """The samples of one archive, in its order."""
 
-    samples: dict[str, list[Member]] = field(default_factory=dict)
+    samples: dict[str, list[SampleMember]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
 
@@ -49,7 +49,9 @@ def list_samples(path: str, shown: str) -> TarSamples:
         packing = "bzip2" if head.startswith(b"BZ") else compression_of_magic(head)
         if packing is not None:
             raise SourceError(
-                f"expected a plain tar, got one packed with {packing}", shard=shown, hint="unpack it first"
+                f"expected an uncompressed tar file, got one compressed with {packing}",
+                shard=shown,
+                hint="decompress it first",
             )
         file.seek(0)
         try:
@@ -60,11 +62,11 @@ def list_samples(path: str, shown: str) -> TarSamples:
                     last = _add_member(found, member, shown, size, last, bad)
                 stop = archive.offset
         except tarfile.TarError as error:
-            raise SourceError(f"not a sound tar, {str(error).lower()}", shard=shown) from None
+            raise SourceError(f"not a valid tar file, {str(error).lower()}", shard=shown) from None
         file.seek(stop)
         end = file.read(_BLOCK_NBYTES)
     if len(end) < _BLOCK_NBYTES or any(end):
-        what = "holds something else" if any(end) else "ends without its end mark, it may be cut off"
+        what = "holds something else" if any(end) else "ends without its end mark, it may be truncated"
         found.problems.append(Problem(f"{shown}, byte {stop}", f"tar {what}"))
     for key in bad:
         found.samples.pop(key, None)
@@ -99,7 +101,7 @@ def _add_member(found: TarSamples, member: tarfile.TarInfo, shown: str, size: in
     if any(other.suffix == suffix for other in found.samples[key]):
         found.problems.append(Problem(where, f"sample {key!r:.200} expected one .{suffix}, got two", input=sample))
         bad.add(key)
-    found.samples[key].append(Member(suffix, member.offset_data, member.size))
+    found.samples[key].append(SampleMember(suffix, member.offset_data, member.size))
     return key
 
 
@@ -113,5 +115,5 @@ def _judge_member(member: tarfile.TarInfo, size: int) -> str | None:
     if member.issparse():
         return "expected a whole file, got a sparse one"
     if member.offset_data + member.size > size:
-        return f"cut off, {member.size} bytes expected, {max(0, size - member.offset_data)} are there"
+        return f"truncated, {member.size} bytes expected, {max(0, size - member.offset_data)} are there"
     return None

@@ -22,6 +22,7 @@ from tfrkit.errors import ContainerError, SourceError
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.sources.base import Items, RecordReader, Scan, fingerprint_file
 from tfrkit.storage.memory import MemoryReader
+from tfrkit.storage.resolve import require_local_address
 
 # Maximum number of shards that a reader keeps open.
 _MAX_OPEN = 64
@@ -55,6 +56,7 @@ class TFRecords:
 
     def scan(self, scratch: str) -> Scan:
         """Find every record by the header of its frame."""
+        require_local_address(self.path)
         paths = find_shards(self.path, incomplete="ignore" if self.incomplete else "refuse")
         notes = [f"the set is not complete: {missing}" for missing in note_missing_shards(paths)]
         offsets: list[Int64Array] = []
@@ -75,12 +77,12 @@ class TFRecords:
         np.save(os.path.join(scratch, "frames.npy"), table)
         sidecars = Sidecars(paths)
         names, splits = self._split(sidecars, counts)
-        notes.append(f"records as they are: {sum(counts)} of {len(paths)} file{'' if len(paths) == 1 else 's'}")
+        notes.append(f"records, unchanged: {sum(counts)} of {len(paths)} file{'' if len(paths) == 1 else 's'}")
         items = Items(sum(counts), nbytes=table[1] - table[0], splits=splits, split_names=names)
         return Scan(
             looked_for=f"records in {self.title}",
             items=items,
-            reader=TFRecordReader(scratch, paths, counts),
+            reader=CopyReader(scratch, paths, counts),
             schema=None,
             notes=notes,
             order="source",
@@ -110,7 +112,7 @@ def _find_frames(path: str) -> Any:
         shard.close()
 
 
-class TFRecordReader(RecordReader):
+class CopyReader(RecordReader):
     """Reads records by number."""
 
     def __init__(self, scratch: str, paths: Iterable[str], counts: Sequence[int]) -> None:

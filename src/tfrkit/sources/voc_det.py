@@ -228,7 +228,7 @@ class _Files:
         stem = os.path.splitext(os.path.basename(xml))[0]
         found, alike = by_name.get(name, []), by_stem.get(stem, [])
         if found and alike and not set(found) & set(alike):
-            raise SourceError(f"annotation names {name!r}, but {alike[0]!r} is called like it; which one is meant")
+            raise SourceError(f"annotation names {name!r}, but {alike[0]!r} has the same name; which one is meant")
         found = found or alike
         if not found:
             raise _NoImageError(f"no image {name!r}, which the annotation names, and none called {stem!r}")

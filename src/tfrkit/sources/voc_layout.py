@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from tfrkit.errors import SourceError
 from tfrkit.sources.base import Problem
-from tfrkit.sources.class_files import read_text
+from tfrkit.sources.class_files import read_small_text
 from tfrkit.sources.walk import IMAGE_SUFFIXES, FoundFile
 
 # Default lists. trainval is not among them, because it repeats the ids of train and val.
@@ -118,7 +118,7 @@ def _find_disjoint(parent: str) -> list[str]:
 
 def _read_list(path: str) -> tuple[list[tuple[int, str]], bool]:
     """Return (line, id) of each id of a list, and whether marks were removed from the ids."""
-    texts = [(line, text.strip()) for line, text in enumerate(read_text(path).splitlines(), 1) if text.strip()]
+    texts = [(line, text.strip()) for line, text in enumerate(read_small_text(path).splitlines(), 1) if text.strip()]
     marked = [_MARKED.fullmatch(text) for _, text in texts]
     # A file name may also end in a blank and a number; these are marks only if all lines have them.
     if not texts or not all(marked):

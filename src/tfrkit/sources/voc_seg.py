@@ -22,8 +22,8 @@ from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.images.orientation import find_orientation
 from tfrkit.images.resize import UPRIGHT, resize_as_pillow, turn_upright
 from tfrkit.images.turn import ExifPolicy, require_upright, turn_size
+from tfrkit.pictures.colors import Color, voc_colors
 from tfrkit.pictures.masks import (
-    Color,
     count_indices,
     describe_sizes,
     encode_indices,
@@ -34,12 +34,11 @@ from tfrkit.pictures.masks import (
     read_indices,
     require_numbers,
     show_histogram,
-    voc_colors,
 )
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, RowReader, Scan
-from tfrkit.sources.class_files import find_class_file, load_classes, read_text
+from tfrkit.sources.class_files import find_class_file, load_classes, read_small_text
 from tfrkit.sources.description import DescribedSource
-from tfrkit.sources.measure import Size, explain_difference, measure_image, read_orientation
+from tfrkit.sources.measure import Size, explain_difference, measure_image_file, read_orientation
 from tfrkit.sources.voc_layout import FilesById, find_folder, note_unused_lists, read_sets
 from tfrkit.sources.walk import IMAGE_SUFFIXES, describe_unreadable, find_files, require_data, require_folder
 
@@ -57,7 +56,7 @@ _HEAD_NBYTES = 1 << 14
 
 
 @dataclass(frozen=True)
-class MaskOptions:
+class MaskClasses:
     """Options for masks: valid class ids, ids to replace, and colours of classes."""
 
     num_classes: int
@@ -71,7 +70,7 @@ class MaskOptions:
 class MaskStore:
     """Converts masks to the form in which they are stored. Picklable."""
 
-    def __init__(self, options: MaskOptions) -> None:
+    def __init__(self, options: MaskClasses) -> None:
         self._options = options
 
     def store(self, data: bytes, *, source_size: tuple[int, int], size: tuple[int, int], as_raw: bool) -> bytes:
@@ -121,7 +120,7 @@ class MaskStore:
             )
 
 
-def _advise(number: int, counts: Mapping[int, int], options: MaskOptions) -> str:
+def _advise(number: int, counts: Mapping[int, int], options: MaskClasses) -> str:
     """Return the hint for a mask value that is not a class; it does not suggest replacing an `ignore` value in use."""
     is_class = Step(f"if {number} is a class: {{map}}", map={number: min(1, options.num_classes - 1)})
     if options.ignore in counts:
@@ -132,7 +131,7 @@ def _advise(number: int, counts: Mapping[int, int], options: MaskOptions) -> str
 class VocSegReader(RowReader):
     """Reads an image and its mask as a row."""
 
-    def __init__(self, root: str, images: ImageOptions, masks: MaskOptions) -> None:
+    def __init__(self, root: str, images: ImageOptions, masks: MaskClasses) -> None:
         self._root = root
         self._images = ImageStore(images)
         self._masks = MaskStore(masks)
@@ -228,7 +227,7 @@ class VocSeg(DescribedSource):
         problems, notes, builder = self._pair(
             image_folder, FilesById(images.files), mask_folder, FilesById(masks.files)
         )
-        options = MaskOptions(len(labels), self.ignore, dict(self.map), colors, self.mask, self.images.exif)
+        options = MaskClasses(len(labels), self.ignore, dict(self.map), colors, self.mask, self.images.exif)
         return Scan(
             looked_for=f"masks in {os.path.join(self.root, mask_folder)} with images in {image_folder}",
             items=builder.build(),
@@ -276,7 +275,7 @@ class VocSeg(DescribedSource):
         faults = []
         size = None
         try:
-            size = measure_image(os.path.join(self.root, image), self.images.exif)
+            size = measure_image_file(os.path.join(self.root, image), self.images.exif)
         except (SourceError, OSError) as error:
             faults.append(_to_problem(image, error))
         try:
@@ -306,7 +305,7 @@ class VocSeg(DescribedSource):
             return None, []
         if self.colormap == "voc":
             return voc_colors(), []
-        return parse_color_map(read_text(self.colormap), self.colormap)
+        return parse_color_map(read_small_text(self.colormap), self.colormap)
 
     def _load_labels(self, color_names: list[str]) -> LabelMap:
         classes = self.classes

@@ -138,7 +138,7 @@ def _parse_tree(data: bytes, path: str) -> _Element:
 
     def refuse_document_type(*_: object) -> None:
         raise SourceError(
-            "expected an annotation without a document type, got one, which may hide other files or bombs",
+            "expected an annotation without a document type, got one, which could include other files",
             shard=f"{path}, line {parser.CurrentLineNumber}",
             hint="remove the <!DOCTYPE ...> line",
         )
@@ -152,7 +152,7 @@ def _parse_tree(data: bytes, path: str) -> _Element:
         parser.Parse(text, True)
     except expat.ExpatError as error:
         raise SourceError(
-            f"not sound XML, {expat.ErrorString(error.code)}", shard=f"{path}, line {error.lineno}"
+            f"not valid XML, {expat.ErrorString(error.code)}", shard=f"{path}, line {error.lineno}"
         ) from None
     return top.children[0]
 

@@ -99,7 +99,7 @@ class FoundFiles(Sequence[FoundFile]):
 
 
 @dataclass
-class Found:
+class FilesOfKind:
     """Files of the wanted kind, sorted by key, and counts of other files by kind."""
 
     files: FoundFiles = field(default_factory=FoundFiles)
@@ -114,11 +114,11 @@ def require_folder(root: str, what: str) -> None:
     if os.path.exists(root):
         raise SourceError(f"expected a folder of {what}, got a file", shard=root)
     if os.path.islink(root):
-        raise SourceError(f"expected a folder of {what}, got a link that leads nowhere", shard=root)
+        raise SourceError(f"expected a folder of {what}, got a dangling link", shard=root)
     raise SourceError(f"no such folder, expected one of {what}", shard=root, hint=suggest_path(root))
 
 
-def find_images(root: str) -> Found:
+def find_images(root: str) -> FilesOfKind:
     """Find every file below `root` that may be an image, by its name; links are followed, except in loops.
 
     Hidden files and folders and files of file managers are left out. Files without a suffix are included, because they
@@ -127,9 +127,9 @@ def find_images(root: str) -> Found:
     return find_files(root, IMAGE_SUFFIXES | {""})
 
 
-def find_files(root: str, suffixes: Set[str]) -> Found:
+def find_files(root: str, suffixes: Set[str]) -> FilesOfKind:
     """Find every file below `root` with one of `suffixes` (lower case, with the dot); see `find_images`."""
-    found = Found()
+    found = FilesOfKind()
     # A stack of folders: the subfolders that are still to be visited, and the identities of the folders above.
     pending = [(_enter_folder(root, "", suffixes, found), frozenset({_identity(root)}))]
     while pending:
@@ -146,7 +146,7 @@ def find_files(root: str, suffixes: Set[str]) -> Found:
     return found
 
 
-def _enter_folder(root: str, prefix: str, suffixes: Set[str], found: Found) -> Iterator[str]:
+def _enter_folder(root: str, prefix: str, suffixes: Set[str], found: FilesOfKind) -> Iterator[str]:
     """Add the files of a folder and yield its subfolders, each after all files that sort before it were added."""
     try:
         listed = list_folder(os.path.join(root, prefix))
@@ -224,7 +224,7 @@ def describe_unreadable(error: OSError, verb: str = "read") -> str:
 
 def describe_dangling(target: str) -> str:
     """Return the error text for a dangling link."""
-    return f"link leads nowhere, to {target!r:.200}"
+    return f"dangling link, to {target!r:.200}"
 
 
 def find_dangling(path: str | bytes) -> str | None:

@@ -35,7 +35,7 @@ from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, RowReader, Scan
 from tfrkit.sources.json_lines import JsonColumn, look_at_row, parse_line
-from tfrkit.sources.tar_samples import Member, list_samples
+from tfrkit.sources.tar_samples import SampleMember, list_samples
 from tfrkit.storage.base import ByteReader
 from tfrkit.storage.local import open_to_read
 from tfrkit.storage.resolve import expand_home, open_reader
@@ -139,7 +139,7 @@ def find_tars(path: str | Sequence[str]) -> list[str]:
         elif braces is not None and not os.path.exists(text):
             first, last = int(braces[1]), int(braces[2])
             if not 0 <= last - first < 1 << 20:
-                raise ValueError(f"expected numbers that rise, got {braces[0]}")
+                raise ValueError(f"expected ascending numbers, got {braces[0]}")
             numbers = (str(number).zfill(len(braces[1])) for number in range(first, last + 1))
             found = [f"{text[: braces.start()]}{number}{text[braces.end() :]}" for number in numbers]
         else:
@@ -152,7 +152,7 @@ def find_tars(path: str | Sequence[str]) -> list[str]:
     return found
 
 
-def _pack(archive: str, members: Sequence[Member]) -> bytes:
+def _pack(archive: str, members: Sequence[SampleMember]) -> bytes:
     content = [archive, [[member.suffix, member.offset, member.nbytes] for member in members]]
     return json.dumps(content, separators=(",", ":")).encode()
 
@@ -165,7 +165,7 @@ class _Survey:
         self._columns: dict[str, JsonColumn] = {}
         self._num_samples = 0
 
-    def add(self, file: Any, members: Sequence[Member]) -> list[str]:
+    def add(self, file: Any, members: Sequence[SampleMember]) -> list[str]:
         """Add the .json and .npy members of a sample; return the reasons why they are bad."""
         reasons = []
         self._num_samples += 1
@@ -189,7 +189,7 @@ class _Survey:
                 reasons.append(f".{member.suffix} {error}")
         return reasons
 
-    def _add_array(self, name: str, file: Any, member: Member) -> None:
+    def _add_array(self, name: str, file: Any, member: SampleMember) -> None:
         file.seek(member.offset)
         head = io.BytesIO(file.read(min(member.nbytes, _MAX_NPY_HEAD)))
         version = np.lib.format.read_magic(head)
@@ -275,7 +275,7 @@ class WebDatasetReader(RowReader):
         for suffix, offset, nbytes in members:
             data = reader.read_at(offset, nbytes)
             if len(data) != nbytes:
-                raise SourceError(f".{suffix} cut off, {nbytes} bytes expected, got {len(data)}")
+                raise SourceError(f".{suffix} truncated, {nbytes} bytes expected, got {len(data)}")
             try:
                 row.update(self._convert(suffix, data))
             except ValueError as error:
@@ -343,7 +343,7 @@ def _parse_integer(data: bytes) -> int:
     except ValueError:
         raise ValueError(f"expected one integer, got {data[:40]!r}") from None
     if not -(1 << 63) <= value < 1 << 63:
-        raise ValueError(f"expected an integer of 64 bits with sign, got {value}")
+        raise ValueError(f"expected a signed 64-bit integer, got {value}")
     return value
 
 

@@ -16,7 +16,7 @@ from tfrkit.features.labels import LABEL_MAP_SUFFIXES, LabelMap, make_numbered_m
 from tfrkit.images.encode import ImageOptions
 from tfrkit.sources.base import Problem, Scan
 from tfrkit.sources.boxes import BoxFitter, BoxPolicy
-from tfrkit.sources.class_files import read_text
+from tfrkit.sources.class_files import read_small_text
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.detection import DetectionGatherer, FoundObject, note_zero
 from tfrkit.sources.voc_det import FOLDER_SPLITS
@@ -73,7 +73,7 @@ class Yolo(DescribedSource):
 
     def scan(self, scratch: str) -> Scan:
         """Read every label file, and the header of every image."""
-        layout = _Layout(self.path, self.sets)
+        layout = _YoloLayout(self.path, self.sets)
         names = self._load_names(layout)
         fitter = BoxFitter(self.boxes)
         gatherer = DetectionGatherer(layout.root, fitter, exif=self.images.exif, split_names=layout.split_names)
@@ -99,11 +99,16 @@ class Yolo(DescribedSource):
         )
 
     def _gather(
-        self, gatherer: DetectionGatherer, layout: _Layout, image: _Image, names: Mapping[int, str], tally: _LabelTally
+        self,
+        gatherer: DetectionGatherer,
+        layout: _YoloLayout,
+        image: _Image,
+        names: Mapping[int, str],
+        tally: _LabelTally,
     ) -> None:
         path = os.path.join(layout.root, image.labels)
         try:
-            found, problems = parse_yolo_labels(read_text(path), has_keypoints=layout.has_keypoints)
+            found, problems = parse_yolo_labels(read_small_text(path), has_keypoints=layout.has_keypoints)
         except SourceError as error:
             if os.path.lexists(path) or self.missing_labels == "fail":
                 gatherer.problems.append(Problem(image.labels, error.what, input=image.file))
@@ -128,14 +133,14 @@ class Yolo(DescribedSource):
         name = os.path.basename(image.file)
         gatherer.add(image.file, image.file, objects, source_id=name, split=image.split, are_parts=True)
 
-    def _load_names(self, layout: _Layout) -> dict[int, str]:
+    def _load_names(self, layout: _YoloLayout) -> dict[int, str]:
         """Return class names by YOLO's class number; empty if there are none."""
         if self.classes is not None and not isinstance(self.classes, str):
             return dict(enumerate(self.classes))
         if self.classes is not None and self.classes.endswith(LABEL_MAP_SUFFIXES):
             return self._subtract_offset(read_class_map(self.classes))
         if self.classes is not None:
-            return dict(enumerate(parse_names(read_text(self.classes))))
+            return dict(enumerate(parse_names(read_small_text(self.classes))))
         return layout.names
 
     def _subtract_offset(self, labels: LabelMap) -> dict[int, str]:
@@ -174,13 +179,13 @@ class _LabelTally:
     def notes(self) -> list[str]:
         notes = []
         if self.num_missing:
-            notes.append(f"images without a label file, taken to have no objects: {self.num_missing}")
+            notes.append(f"images without a label file, assumed to have no objects: {self.num_missing}")
         if self._num_outlines:
-            notes.append(f"outlines of which the surrounding box is stored: {self._num_outlines}")
+            notes.append(f"outlines, stored as their bounding boxes: {self._num_outlines}")
         return notes
 
 
-class _Layout:
+class _YoloLayout:
     """Finds the images, label files and class names of a dataset."""
 
     def __init__(self, path: str, sets: Sequence[str]) -> None:
@@ -192,7 +197,7 @@ class _Layout:
         self.root, yaml = _find_root(path)
         described = None
         if yaml is not None:
-            described = parse_data_yaml(read_text(yaml), yaml)
+            described = parse_data_yaml(read_small_text(yaml), yaml)
             self.names, self.has_keypoints = described.names, described.has_keypoints
         if not self.names:
             self._read_names()
@@ -212,7 +217,7 @@ class _Layout:
         for name in _NAME_FILES:
             path = os.path.join(self.root, name)
             if os.path.isfile(path):
-                self.names = dict(enumerate(parse_names(read_text(path))))
+                self.names = dict(enumerate(parse_names(read_small_text(path))))
                 self.notes.append(f"class names from {name}")
                 return
 
@@ -251,14 +256,14 @@ class _Layout:
             path = os.path.join(self.root, place)
             if os.path.isfile(path):
                 folder = os.path.dirname(place)
-                lines = (line.strip() for line in read_text(path).splitlines())
+                lines = (line.strip() for line in read_small_text(path).splitlines())
                 files = [os.path.normpath(os.path.join(folder, line)) for line in lines if line]
             else:
                 files = [_join(place, file.key) for file in find_files(path, IMAGE_SUFFIXES).files]
             self.images += [_Image(file, _label_path(file), split) for file in files]
 
     def _find_orphans(self) -> None:
-        """Add a problem for each label file without an image: the image is missing."""
+        """Add a problem for each label file that has no image."""
         expected = {image.labels for image in self.images}
         orphans = set()
         for folder in {os.path.dirname(image.labels) for image in self.images}:
@@ -267,8 +272,8 @@ class _Layout:
                 orphans |= {_join(folder, file.key) for file in found} - expected
         for labels in sorted(orphans):
             if os.path.basename(labels) not in _OTHER_TEXTS and _looks_like_labels(self.root, labels):
-                kind = "label files belong to no image"
-                self.problems.append(Problem(labels, "label file belongs to no image", input=None, kind=kind))
+                kind = "label files have no image"
+                self.problems.append(Problem(labels, "label file has no image", input=None, kind=kind))
 
 
 def _find_root(path: str) -> tuple[str, str | None]:

@@ -144,7 +144,7 @@ def _compose(text: str, path: str) -> list[tuple[str, Any]]:
         where = path if mark is None else f"{path}, line {mark.line + 1}"
         raise SourceError(f"expected YAML, {getattr(error, 'problem', None) or error}", shard=where) from None
     except RecursionError:
-        raise SourceError("expected YAML, got lists inside lists without end", shard=path) from None
+        raise SourceError("expected YAML, got endlessly nested lists", shard=path) from None
     pairs = root.value if isinstance(root, yaml.MappingNode) else []
     return [(key.value, node) for key, node in pairs if isinstance(key, yaml.ScalarNode)]
 

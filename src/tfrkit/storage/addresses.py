@@ -1,13 +1,13 @@
-"""Refuse remote addresses, with a hint that shows the command to fetch them."""
+"""Recognize remote addresses, split them into store and key, and refuse those that cannot be used."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
-from typing import Final
+from typing import Final, NamedTuple
 
-from tfrkit.errors import RemoteAddressError
+from tfrkit.errors import RemoteAddressError, StorageError
 
 # One slash also matches, because pathlib merges two slashes into one.
 _ADDRESS: Final = re.compile(
@@ -24,6 +24,93 @@ _TOOLS: Final = {
 }
 _SAME: Final = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az", "wasb": "az", "wasbs": "az"}
 
+# The signed part of an address is a secret: it is kept here, in memory, and is in no name, message or pickle.
+_signatures: dict[str, str] = {}
+
+
+class Remote(NamedTuple):
+    """A remote address: `root` names the store (s3://bucket), `key` the object or folder in it.
+
+    `scheme` is the usual one: "s3" for s3a.
+    """
+
+    scheme: str
+    root: str
+    key: str
+
+    @property
+    def address(self) -> str:
+        return f"{self.root}/{self.key}" if self.key else self.root
+
+
+def has_scheme(path: str) -> bool:
+    """Whether a path is an address such as s3://bucket/x and no local file has this name.
+
+    Example:
+        >>> has_scheme("s3://bucket/x"), has_scheme("data/x")
+        (True, False)
+    """
+    return ":/" in path and _ADDRESS.match(path) is not None and not os.path.lexists(path)
+
+
+def parse_remote(path: str) -> Remote | None:
+    """Split an address into store and key; None for a local path. The signed part of a web address is removed.
+
+    Example:
+        >>> parse_remote("s3a://bucket/data/x.tfrecord")
+        Remote(scheme='s3', root='s3://bucket', key='data/x.tfrecord')
+    """
+    match = _ADDRESS.match(path) if ":/" in path else None
+    if match is None or os.path.lexists(path):
+        return None
+    given = (match[1] or match[2]).lower()
+    rest = path[match.end() :]
+    if given == "file":
+        raise RemoteAddressError(
+            "expected a local path, got a remote address (file://)",
+            shard=path,
+            hint=f"give the path alone: /{rest}",
+        )
+    scheme = _SAME.get(given, given)
+    if scheme in ("http", "https"):
+        rest, mark, signature = rest.partition("?")
+        # A name and a password before the host are secrets, too.
+        _, at, host = rest.partition("@") if "@" in rest.partition("/")[0] else ("", "", rest)
+        if at:
+            raise StorageError(
+                "expected an address without name and password", shard=f"{scheme}://{host}", hint="use a signed address"
+            )
+        if mark:
+            _signatures[f"{scheme}://{rest}"] = signature
+        if f"{scheme}://{rest}" in _signatures:
+            return Remote(scheme, f"{scheme}://{rest}", "")  # each signed object is a store of its own
+    store, _, key = rest.partition("/")
+    if not store:
+        raise StorageError(f"expected {scheme}://bucket/key, got no bucket", shard=path)
+    # The account in abfs://container@account.dfs.core.windows.net/x is part of the store.
+    return Remote(scheme, f"{scheme}://{store}", re.sub("/+", "/", key).lstrip("/"))
+
+
+def signature_of(address: str) -> str | None:
+    """Return the signed part that an address was given with in this process; it must not be shown."""
+    return _signatures.get(address)
+
+
+def keep_signature(address: str, signature: str) -> None:
+    """Use a signed part for an address in this process."""
+    _signatures[address] = signature
+
+
+def normalize_address(path: str) -> str:
+    """Return an address in its usual form without secrets, and a local path as it is.
+
+    Example:
+        >>> normalize_address("https://example.org/x.tfrecord?X-Amz-Signature=abc")
+        'https://example.org/x.tfrecord'
+    """
+    remote = parse_remote(path)
+    return path if remote is None else remote.address
+
 
 def require_local(path: str) -> None:
     """Raise `RemoteAddressError` for an address such as s3://bucket/x, unless a local file has this name.
@@ -31,25 +118,28 @@ def require_local(path: str) -> None:
     Example:
         >>> require_local("data/x.tfrecord")
     """
-    match = _ADDRESS.match(path)
-    if match is None or os.path.lexists(path):
-        return
-    scheme = (match[1] or match[2]).lower()
-    rest = path[match.end() :]
-    if scheme == "file":
-        hint = f"give the path alone: /{rest}"
-    else:
-        fetch = _suggest_fetch(_SAME.get(scheme, scheme), rest, f"{scheme}://{rest}")
-        hint = f"to read it: {fetch}    to write it: write here, and copy it there    or mount the store"
-    raise RemoteAddressError(f"expected a path of this machine, got an address ({scheme}://)", shard=path, hint=hint)
+    remote = parse_remote(path)
+    if remote is not None:
+        raise RemoteAddressError(
+            f"expected a local path, got a remote address ({remote.scheme}://)",
+            shard=remote.address,
+            hint=f"to read it: {suggest_fetch(remote)}    to write it: write here, and copy it there    "
+            "or mount the store",
+        )
 
 
-def _suggest_fetch(scheme: str, rest: str, address: str) -> str:
-    if scheme == "hf":
+def suggest_fetch(remote: Remote) -> str:
+    """Return the command that copies an object to the current folder.
+
+    Example:
+        >>> suggest_fetch(Remote("s3", "s3://bucket", "x"))
+        'aws s3 cp s3://bucket/x .'
+    """
+    if remote.scheme == "hf":
         # hf://datasets/owner/name/file; addresses of models have no kind.
-        parts = rest.split("/")
+        parts = remote.address.removeprefix("hf://").split("/")
         kind = " --repo-type dataset" if parts[0] == "datasets" else ""
         parts = parts[1:] if parts[0] in ("datasets", "spaces") else parts
         return f"hf download {shlex.quote('/'.join(parts[:2]))}{kind} --local-dir ."
-    tool = _TOOLS.get(scheme)
-    return "copy it here with the store's own tool" if tool is None else tool.format(shlex.quote(address))
+    tool = _TOOLS.get(remote.scheme)
+    return "copy it here with the store's own tool" if tool is None else tool.format(shlex.quote(remote.address))

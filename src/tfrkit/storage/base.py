@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from tfrkit import _native
@@ -9,6 +10,13 @@ from tfrkit.errors import StorageError
 
 # Buffers that the native core reads without a copy.
 ByteSource = bytes | bytearray | memoryview | _native.FileMap
+
+
+class ByteStream(Protocol):
+    """The bytes of a file from a position on, in order. Use it from one thread."""
+
+    def read(self, nbytes: int) -> bytes | memoryview:
+        """Return the next bytes, at most `nbytes`; none at the end."""
 
 
 class ByteReader(Protocol):
@@ -37,6 +45,26 @@ class ByteReader(Protocol):
     def read(self, nbytes: int) -> bytes:
         """Return the next bytes, at most `nbytes`; b"" at the end."""
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether bytes come over a network: they may be wrong once, and each read has a latency."""
+
+    def stream(self, start: int, *, fresh: bool = False) -> ByteStream:
+        """Return the bytes from `start` on, which a remote reader requests ahead; for a file without a span.
+
+        `fresh` reads them past any cache.
+        """
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]], *, fresh: bool = False) -> list[bytes]:
+        """Return the bytes of several ranges [start, stop), cut at the end; a remote reader requests them together.
+
+        `fresh` reads them again from the store, past any cache: for bytes that failed a checksum.
+        """
+
+    @property
+    def version(self) -> str | None:
+        """The version of a remote object, once known; None for a file."""
+
     def check_unchanged(self) -> None:
         """Raise `StorageError` if the file of `span` was truncated since it was opened."""
 
@@ -47,6 +75,30 @@ class ByteReader(Protocol):
         """Close the file; the next use opens it again."""
 
     def close(self) -> None: ...
+
+
+class LocalRanges:
+    """What a reader of local bytes does when it is asked for streams and ranges: it reads them where they are."""
+
+    version: str | None = None
+    is_remote = False
+
+    def stream(self: ByteReader, start: int, *, fresh: bool = False) -> ByteStream:
+        return _Stream(self, start)
+
+    def read_ranges(self: ByteReader, ranges: Sequence[tuple[int, int]], *, fresh: bool = False) -> list[bytes]:
+        return [self.read_at(start, stop - start) for start, stop in ranges]
+
+
+class _Stream:
+    def __init__(self, reader: ByteReader, start: int) -> None:
+        self._reader = reader
+        self._position = start
+
+    def read(self, nbytes: int) -> bytes:
+        piece = self._reader.read_at(self._position, nbytes)
+        self._position += len(piece)
+        return piece
 
 
 class ByteWriter(Protocol):

@@ -13,10 +13,9 @@ def hash_file(path: str) -> str:
     digest = hashlib.sha256()
     reader = open_reader(path)
     try:
-        offset = 0
-        while piece := reader.read_at(offset, LIMITS.digest_nbytes):
+        stream = reader.stream(0)
+        while piece := stream.read(LIMITS.digest_nbytes):
             digest.update(piece)
-            offset += len(piece)
     finally:
         reader.close()
     return digest.hexdigest()

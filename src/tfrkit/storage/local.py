@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple, Self
 from tfrkit import _native
 from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
-from tfrkit.storage.base import ByteSource, explain_os_error
+from tfrkit.storage.base import ByteSource, LocalRanges, explain_os_error
 from tfrkit.storage.forking import renew_lock_after_fork
 from tfrkit.storage.sync import sync_folder
 from tfrkit.storage.temporaries import TemporaryFile
@@ -63,7 +63,7 @@ def _check_map(name: str, identity: _Identity, is_torn: bool) -> bool:
     return is_changed
 
 
-class LocalReader:
+class LocalReader(LocalRanges):
     """A regular file, mapped: reads need no copy and no system call. A named pipe is read sequentially.
 
     The file is open only while it is in use, so a dataset may have more shards than the limit of open files: `park`
@@ -192,7 +192,7 @@ class LocalReader:
             self.close()
 
 
-class StdinReader:
+class StdinReader(LocalRanges):
     """Standard input, as `-`."""
 
     name = "-"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tfrkit.storage.base import ByteSource
+from tfrkit.storage.base import ByteSource, LocalRanges
 
 
-class MemoryReader:
+class MemoryReader(LocalRanges):
     """Reads bytes in memory."""
 
     def __init__(self, data: bytes, *, name: str = "<memory>") -> None:

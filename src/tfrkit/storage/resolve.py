@@ -5,12 +5,17 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from tfrkit.errors import StorageError
-from tfrkit.storage.addresses import require_local
+from tfrkit.storage.addresses import has_scheme, normalize_address, parse_remote, require_local
 from tfrkit.storage.base import ByteReader
 from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
+from tfrkit.storage.options import StorageOptions, set_options
+
+if TYPE_CHECKING:
+    from tfrkit.storage.upload import RemoteWriter
 
 Address = str | bytes | os.PathLike[str]
 
@@ -32,18 +37,37 @@ def expand_home(path: Address) -> str:
     return os.path.expanduser(text) if text.startswith("~") and not os.path.lexists(text) else text
 
 
-def open_reader(path: str, *, size: int | None = None) -> ByteReader:
-    """Return a reader for a path; `-` is standard input. A file of known `size` is opened on first use."""
-    return StdinReader() if path == "-" else LocalReader(path, size=size)
+def show_address(path: Address) -> str:
+    """Return a path like `expand_home`, and a remote address without its secrets, for paths that are only read."""
+    text = os.fsdecode(path)
+    return normalize_address(text) if has_scheme(text) else expand_home(text)
 
 
-def open_writer(path: str, *, make_folders: bool = False) -> LocalWriter:
-    """Return a writer for one new shard."""
+def open_reader(path: str, *, size: int | None = None, version: str | None = None) -> ByteReader:
+    """Return a reader for a path or an address; `-` is standard input. A file of known `size` is opened on first use.
+
+    A remote object must have this `version`.
+    """
+    if path == "-":
+        return StdinReader()
+    if has_scheme(path):
+        from tfrkit.storage.remote import RemoteReader  # imported only for remote addresses
+
+        return RemoteReader(path, size=size, version=version)
+    return LocalReader(path, size=size)
+
+
+def open_writer(path: str, *, make_folders: bool = False) -> LocalWriter | RemoteWriter:
+    """Return a writer for one new file or object."""
+    if has_scheme(path):
+        from tfrkit.storage.upload import RemoteWriter  # imported only for remote addresses
+
+        return RemoteWriter(path)
     return LocalWriter(path, make_folders=make_folders)
 
 
 def expand_address(address: Address | Iterable[Address]) -> list[str]:
-    """Return the paths of an address: a path, a glob, or several of these.
+    """Return the paths of an address: a path, a glob, or several of these. Remote addresses are resolved, too.
 
     An existing path is taken literally, even with `*` or `[` in its name. Matches of a glob are sorted, so that the
     order of shards does not depend on the file system. Raises `StorageError` if nothing matches.
@@ -60,7 +84,9 @@ def expand_address(address: Address | Iterable[Address]) -> list[str]:
         if not paths:
             raise StorageError("expected at least one path, got an empty list")
         return paths
-    path = expand_home(address)
+    path = show_address(address)
+    if has_scheme(path):
+        return _expand_remote(path)
     if not path:
         raise StorageError("expected a path, got an empty one")
     if path == "-" or os.path.lexists(path):
@@ -71,6 +97,35 @@ def expand_address(address: Address | Iterable[Address]) -> list[str]:
     if not matches:
         folder = os.path.dirname(path) or "."
         raise StorageError("no file matches", shard=path, hint=f"list what is there: ls {folder}")
+    return matches
+
+
+def require_local_address(address: Address | Iterable[Address]) -> None:
+    """Raise `RemoteAddressError` if one of some addresses is remote, for verbs that change or map files."""
+    items = [address] if isinstance(address, (str, bytes, os.PathLike)) else address
+    for item in items if isinstance(items, Sequence) else ():
+        if isinstance(item, (str, bytes, os.PathLike)):
+            require_local(os.fsdecode(item))
+
+
+def use_options(address: Address | Iterable[Address], options: StorageOptions) -> None:
+    """Use these options for the stores of the remote addresses among some addresses, from now on in this process."""
+    items = [address] if isinstance(address, (str, bytes, os.PathLike)) else address
+    for item in items if isinstance(items, Sequence) else ():
+        remote = parse_remote(os.fsdecode(item))
+        if remote is not None:
+            set_options(remote.root, options)
+
+
+def _expand_remote(address: str) -> list[str]:
+    """Return the matches of a glob; whether another address is an object or a folder is found by reading it."""
+    if not glob.has_magic(address):
+        return [address]
+    from tfrkit.storage.lookup import expand_remote_glob
+
+    matches = expand_remote_glob(address)
+    if not matches:
+        raise StorageError("no object matches", shard=address)
     return matches
 
 

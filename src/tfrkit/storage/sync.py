@@ -80,7 +80,7 @@ def sync_path(path: str) -> None:
 
 def _explain(error: OSError, name: str) -> StorageError:
     return StorageError(
-        f"the disk does not confirm what was written, {describe_os_error(error)}",
+        f"the disk does not confirm the write, {describe_os_error(error)}",
         shard=name,
-        hint="what is there may be lost in a power cut: look at the disk, then write it again",
+        hint="the data may be lost in a power cut: check the disk, then write it again",
     )

@@ -6,34 +6,28 @@ import json
 import os
 from typing import Any
 
-from tfrkit.errors import StorageError
-from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.local import LocalWriter
-
-_MAX_NBYTES = 256 << 20
+from tfrkit.storage.lookup import UnusableFileError, read_file
 
 
 def read_text(path: str) -> str | None:
-    """Return the text of a file, or None if it does not exist. Raises `StorageError` if it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(_MAX_NBYTES + 1)
-    except (FileNotFoundError, NotADirectoryError):
+    """Return the text of a file, or None if it does not exist.
+
+    Raises `UnusableFileError` for a file that cannot be used, and `StorageError` if the disk or the system failed.
+    """
+    data = read_file(path)
+    if data is None:
         return None
-    except OSError as error:
-        raise explain_os_error(error, path) from None
-    if len(data) > _MAX_NBYTES:
-        raise StorageError(f"expected at most {_MAX_NBYTES:,} bytes of text, got more", shard=path)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise StorageError(
+        raise UnusableFileError(
             f"expected UTF-8 text, got byte {data[error.start]:#04x} at {error.start}", shard=path
         ) from None
 
 
 def read_json(path: str) -> Any:
-    """Return the content of a JSON file, or None if it does not exist. Raises `StorageError` if it is not JSON."""
+    """Return the content of a JSON file, or None if it does not exist. Raises as `read_text` does."""
     text = read_text(path)
     if text is None:
         return None
@@ -41,7 +35,7 @@ def read_json(path: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         where = f"line {error.lineno} column {error.colno}" if isinstance(error, json.JSONDecodeError) else "too deep"
-        raise StorageError(f"it is not JSON: {where}", shard=path) from None
+        raise UnusableFileError(f"it is not JSON: {where}", shard=path) from None
 
 
 def write_json(path: str, content: Any) -> None:

@@ -1,8 +1,9 @@
-"""Routes of the viewer: read a request, call the viewer on a thread, answer. No decoding happens in the event loop."""
+"""Routes of the viewer: parse a request, call the viewer on a thread, respond. Nothing is decoded in the event loop."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -22,15 +23,18 @@ from tfrkit.errors import CodecError, ContainerError, QueryError, SchemaError, S
 from tfrkit.view import describe
 from tfrkit.view.figures import list_plotted, make_figures
 from tfrkit.view.guard import SANDBOX_POLICY
+from tfrkit.view.live_report import report_live
 from tfrkit.view.selection import Question
 from tfrkit.view.tiles import MAX_SIDE, MIN_SIDE, pack_tile
 from tfrkit.view.viewer import GoneError, NotAllowedError, Viewer, read_number
+from tfrkit.view.work import Streams
 
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".json": "application/json",
+    ".tsv": "text/tab-separated-values; charset=utf-8",
     ".svg": "image/svg+xml",
     ".woff2": "font/woff2",
 }
@@ -75,6 +79,7 @@ def make_app(viewer: Viewer) -> Any:
             Route("/api/hex/{record:int}", routes.hex_record),
             Route("/api/hex", routes.hex_place),
             Route("/api/figures", routes.figures),
+            Route("/api/report", routes.report),
             Route("/api/damage", routes.damage),
             Route("/api/compare", routes.compare),
             Route("/i/{record:int}", routes.picture),
@@ -96,7 +101,12 @@ class _Routes:
     # ---- the page ------------------------------------------------------------------------------------------------
 
     async def page(self, request: Request) -> Response:
-        return self._send_file(request, "index.html")
+        answer = self._send_file(request, "index.html")
+        # All modules at once: a browser would find them one import after the other.
+        answer.headers["link"] = ", ".join(
+            f"<w/{name}>; rel=modulepreload" for name in self._files if name[-3:] == ".js"
+        )
+        return answer
 
     async def file(self, request: Request) -> Response:
         return self._send_file(request, request.path_params["name"])
@@ -171,26 +181,35 @@ class _Routes:
     async def _answer(self, make: Callable[[], Json]) -> Response:
         return Response(dump(await self._viewer.pool.run(make)), media_type="application/json")
 
+    def _stream(self, make: Make) -> Response:
+        return _send_events(self._viewer.streams, make)
+
     # ---- event streams -------------------------------------------------------------------------------------------
 
     async def count(self, request: Request) -> Response:
         opened = self._viewer.open(dict(request.query_params))
-        return _send_events(partial(self._viewer.report_count, opened))
+        return self._stream(partial(self._viewer.report_count, opened))
 
     async def select(self, request: Request) -> Response:
         query = dict(request.query_params)
         opened = self._viewer.open(query)
-        return _send_events(partial(self._viewer.make_selection, opened, Question.read(opened.number, query)))
+        return self._stream(partial(self._viewer.make_selection, opened, Question.read(opened.number, query)))
 
     async def figures(self, request: Request) -> Response:
         query, viewer = dict(request.query_params), self._viewer
         opened, selection = viewer.open(query), viewer.select(query)
         where = None if selection is None else selection.question.where
         features = request.query_params.getlist("feature") or list_plotted(opened)
-        return _send_events(partial(make_figures, opened, viewer.samples[opened.number], features, where))
+        return self._stream(partial(make_figures, opened, viewer.samples[opened.number], features, where))
+
+    async def report(self, request: Request) -> Response:
+        query, viewer = dict(request.query_params), self._viewer
+        guesses, opened = viewer.guess(query), viewer.open(query)
+        sample, deep = viewer.samples[opened.number], query.get("deep") == "1"
+        return self._stream(partial(report_live, opened, sample, dict(guesses.given), deep=deep))
 
     async def damage(self, request: Request) -> Response:
-        return _send_events(partial(self._viewer.report_damage, self._viewer.open(dict(request.query_params))))
+        return self._stream(partial(self._viewer.report_damage, self._viewer.open(dict(request.query_params))))
 
     # ---- bytes ---------------------------------------------------------------------------------------------------
 
@@ -203,16 +222,18 @@ class _Routes:
         first, _, _, items = viewer.list_items(query)
         guesses = await viewer.pool.run(lambda: _prepare(viewer, query))
 
+        groups = viewer.group_items(guesses, list(enumerate(items, first)), side, masks=masks)
+
         async def send() -> AsyncIterator[bytes]:
-            # The newest job runs first, so the first tile is requested last.
+            # The newest job runs first, so the first tiles are requested last.
             jobs = [
                 asyncio.ensure_future(
                     viewer.pool.run(
-                        partial(_make_packed, viewer, guesses, first + at, item, side, masks),
-                        ("tile", guesses.opened.number, guesses.given, first + at, item, side, masks),
+                        partial(_make_packed, viewer, guesses, group, side, masks),
+                        ("tiles", guesses.opened.number, guesses.given, tuple(group), side, masks),
                     )
                 )
-                for at, item in reversed(list(enumerate(items)))
+                for group in reversed(groups)
             ]
             try:
                 for job in asyncio.as_completed(jobs):
@@ -282,8 +303,8 @@ def _prepare(viewer: Viewer, query: Mapping[str, str]) -> Any:
     return guesses
 
 
-def _make_packed(viewer: Viewer, guesses: Any, position: int, item: int, side: int, masks: bool) -> bytes:
-    return pack_tile(*viewer.make_row(guesses, position, item, side, masks=masks))
+def _make_packed(viewer: Viewer, guesses: Any, group: list[tuple[int, int]], side: int, masks: bool) -> bytes:
+    return b"".join(pack_tile(*viewer.make_row(guesses, *place, side, masks=masks)) for place in group)
 
 
 def _read_feature(query: Mapping[str, str]) -> str:
@@ -308,7 +329,7 @@ async def _read_body(request: Request) -> Json:
 
 
 def _read_range(request: Request, nbytes: int) -> tuple[int, int] | None:
-    """Read a single range; None for the whole, also if several are requested."""
+    """Parse a Range header with one range; None, for all bytes, if there is none or several."""
     found = _RANGE.fullmatch(request.headers.get("range", ""))
     if found is None or not (found[1] or found[2]) or nbytes == 0:
         return None
@@ -317,18 +338,17 @@ def _read_range(request: Request, nbytes: int) -> tuple[int, int] | None:
     return (start, stop) if start < stop else None
 
 
-def _send_events(make: Make) -> Response:
-    """Answer with the events that `make` emits on a thread; it is asked to stop when the reader goes."""
+def _send_events(streams: Streams, make: Make) -> Response:
+    """Respond with the events that `make` emits on a thread; it is stopped if the client disconnects."""
 
     async def send() -> AsyncIterator[bytes]:
         loop, events = asyncio.get_running_loop(), asyncio.Queue[tuple[str, Any] | None]()
-        stop = threading.Event()
 
         def put(event: tuple[str, Any] | None) -> None:
-            if not loop.is_closed():
+            with contextlib.suppress(RuntimeError):  # the loop may have ended
                 loop.call_soon_threadsafe(events.put_nowait, event)
 
-        def run() -> None:
+        def run(stop: threading.Event) -> None:
             try:
                 make(lambda name, data: put((name, data)), stop)
             except tuple(kind for kind, _ in _STATUSES) as error:
@@ -336,7 +356,7 @@ def _send_events(make: Make) -> Response:
             finally:
                 put(None)
 
-        threading.Thread(target=run, name="tfrkit-events", daemon=True).start()
+        stop = streams.start(run)
         try:
             while (event := await events.get()) is not None:
                 yield b"event: %s\ndata: %s\n\n" % (event[0].encode(), dump(event[1]))
@@ -347,12 +367,12 @@ def _send_events(make: Make) -> Response:
 
 
 def dump(data: Any) -> bytes:
-    """Write JSON; special floats have no place in it."""
+    """Encode JSON, in which NaN and infinities are not allowed."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
 
 
 def describe_error(error: Exception) -> Json:
-    """Return an error in the one shape that the page knows."""
+    """Return an error in the JSON form that the page expects."""
     status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
     where: Json = {}
     what = str(error.args[0] if isinstance(error, LookupError) and error.args else error).split("\n")[0]

@@ -1,4 +1,4 @@
-"""A record as JSON: its place, its features as what they are, its picture with overlays, its bytes explained."""
+"""A record as JSON: its place, its features by meaning, its picture with overlays, and its bytes explained."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.sniff import ImageInfo, sniff_image
 from tfrkit.ops.preview import HEAD_BYTES, preview_value, value_to_json
+from tfrkit.pictures.colors import to_hex
 from tfrkit.pictures.masks import encode_indices, read_mask
 from tfrkit.pictures.picture import Box, Span
 from tfrkit.pictures.pixels import to_pixels
 from tfrkit.pictures.values import flatten_row, list_values
-from tfrkit.view.guesses import Guesses, to_hex
+from tfrkit.view.guesses import Guesses
 from tfrkit.view.opened import Opened, to_json_damage
 from tfrkit.view.wire import explain_frame
 
@@ -37,7 +38,7 @@ _HEX_HEAD = 64
 _MAX_JSON = 100_000
 _SIDE = 4096  # of a picture made by the server
 SHOWN_FORMATS = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif"}
-"""Formats whose bytes are sent as they are."""
+"""Formats whose bytes are sent unchanged."""
 AUDIO_TYPES = {
     "WAV audio": "audio/wav",
     "FLAC audio": "audio/flac",
@@ -49,7 +50,7 @@ Json = dict[str, Any]
 
 
 def describe_record(opened: Opened, guesses: Guesses, item: int) -> Json:
-    """Describe an item with all its features; damage is part of the answer."""
+    """Describe an item with all its features; damage is part of the description."""
     record = item if item >= 0 else None
     result: Json = {
         "record": record,
@@ -290,7 +291,7 @@ def to_json_caption(caption: Sequence[Span]) -> list[Json]:
 def to_json_box(box: Box) -> Json:
     """Return a box: corners as fractions of width and height."""
     corners = [round(float(side), 6) for side in box[:4]]
-    return {"box": corners, "text": box.text, "id": box.label, "score": None, "color": to_hex(box.color)}
+    return {"box": corners, "text": box.text, "id": box.label, "score": box.score, "color": to_hex(box.color)}
 
 
 def find_value(opened: Opened, record: int, feature: str, frame: int | None) -> Any:
@@ -368,7 +369,7 @@ def find_raw(opened: Opened, record: int, feature: str | None, frame: int | None
 
 
 def find_audio(opened: Opened, record: int, feature: str, frame: int | None) -> tuple[bytes, str]:
-    """Return audio and its type; `CodecError` if the bytes are none."""
+    """Return audio bytes and their type; `CodecError` if the bytes are not audio."""
     value = find_raw(opened, record, feature, frame)
     media = find_media([value[:64]])
     if media not in AUDIO_TYPES:
@@ -377,7 +378,7 @@ def find_audio(opened: Opened, record: int, feature: str, frame: int | None) -> 
 
 
 def page_values(opened: Opened, record: int, feature: str, frame: int | None, first: int, count: int) -> Json:
-    """Return some values of a feature, or some characters of a text."""
+    """Return a page of the values of a feature, or of the characters of a text."""
     value = opened.read(record) if opened.kind == "raw" else find_value(opened, record, feature, frame)
     count = min(count, MAX_PAGE)
     if isinstance(value, (bytes, bytearray)):

@@ -1,4 +1,4 @@
-"""Histograms of features: from the sample at once, then exact; each bar has the condition that selects it."""
+"""Histograms of features: first from the sample, then exact; each bar has the condition that selects its records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfrkit._types import OnError, Verify
 from tfrkit.errors import ContainerError
 from tfrkit.features.spec import Spec
 from tfrkit.ops.edit.search import compose_condition
-from tfrkit.ops.query.query import Session
+from tfrkit.ops.query.query import QuerySession
 from tfrkit.view.opened import Opened
 from tfrkit.view.sample import Sample
 from tfrkit.view.selection import find_column
@@ -102,7 +102,7 @@ class _Column:
 
 
 class _Figures:
-    """Two passes over some files: ranges and numbers of values, then the bars."""
+    """Two passes over some files: the first finds ranges and numbers of values, the second counts the bars."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class _Figures:
         self._opened = opened
         self._verify: Verify = verify
         self._on_error: OnError = on_error
-        self._session: Session | None = None
+        self._session: QuerySession | None = None
         self._num_before = 0
 
     @property
@@ -161,7 +161,7 @@ class _Figures:
         return figures
 
     def _ask(self, text: str) -> list[tuple[Any, ...]]:
-        self._session = session = Session(
+        self._session = session = QuerySession(
             text,
             {_TABLE: self._paths},
             binary=(),

@@ -48,7 +48,7 @@ _JSON_TYPE = re.compile(r"application/json(?:\s*;\s*charset=utf-8)?", re.IGNOREC
 
 @dataclass(frozen=True)
 class Rules:
-    """What is accepted.
+    """The requests that are accepted.
 
     `names` are the hosts of this server in lower case. `ancestors` are the origins that may frame the page; with any,
     the token may also be the first part of the path, because a framed page gets no cookies.
@@ -67,7 +67,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Request:
-    """The parts of a request that decide about it."""
+    """The parts of a request that are checked."""
 
     method: str
     path: str
@@ -100,7 +100,7 @@ class Entry:
 
 
 def check_request(rules: Rules, request: Request) -> Refusal | Entry | str:
-    """Return why a request is refused, or how it enters, or the path to route."""
+    """Return the refusal of a request, its entry, or the path to route."""
     return check_host(rules, request) or _check_sizes(request) or _check_form(request) or _check_key(rules, request)
 
 
@@ -109,7 +109,7 @@ def check_host(rules: Rules, request: Request) -> Refusal | None:
     hosts = request.list("host")
     found = _HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
     if found is None or found[1] not in rules.names:
-        return Refusal(421, "host is not one of this server")
+        return Refusal(421, "host is not a name of this server")
     return None
 
 
@@ -128,14 +128,14 @@ def _check_sizes(request: Request) -> Refusal | None:
 
 def _check_form(request: Request) -> Refusal | None:
     if not _PATH.fullmatch(request.path) or ".." in request.path or "//" in request.path:
-        return Refusal(400, "path is not plain")
+        return Refusal(400, "path is not in its plain form")
     if request.method not in ("GET", "HEAD", "POST"):
         return Refusal(405, "method is not GET, HEAD or POST")
     return None
 
 
 def _check_key(rules: Rules, request: Request) -> Refusal | Entry | str:
-    """Check the token, then where the request comes from."""
+    """Check the token, then the origin of the request."""
     path, given = request.path, dict(parse_qsl(request.query)).get("token")
     head, _, rest = path[1:].partition("/")
     if rules.ancestors and head and _is_equal(head, rules.token):

@@ -1,4 +1,4 @@
-"""Keep what was found: tags, and selections written as TFRecord, images or a list. Only into the folder of `--out`."""
+"""Save results: tags, and selections as TFRecord, images or a list. Writes only into the folder of `--out`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Tags:
         return np.array(sorted(self._records.get((name, number), ())), np.int64)
 
     def set(self, number: int, name: str, records: Iterable[int], *, on: bool) -> None:
-        """Add a tag to records, or take it away."""
+        """Add a tag to records, or remove it."""
         with self._lock:
             found = self._records.setdefault((name, number), set())
             found.update(records) if on else found.difference_update(records)

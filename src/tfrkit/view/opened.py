@@ -1,4 +1,4 @@
-"""A dataset opened for viewing: records by number, damage in its place, and its front before it is counted."""
+"""A dataset opened for viewing: records by number, damage between them, first records while others are counted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from tfrkit._types import Int64Array, Record, Row
 from tfrkit.batches.shard_set import ShardSet
-from tfrkit.batches.survey import Surveyed
+from tfrkit.batches.survey import Surveyed, find_schema
 from tfrkit.codec.decode import Decoder
 from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, Finding, Policy, read_records
 from tfrkit.container.shards import Shard, find_shards
@@ -29,17 +29,20 @@ from tfrkit.errors import (
 from tfrkit.features.schema import Schema
 from tfrkit.passes.check import check_stretch, cut_shard
 from tfrkit.sidecars.class_names import ClassNames
+from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.resolve import open_reader
 
 # Records read from the front while the others are counted.
 _FRONT_RECORDS = 4096
 _FRONT_NBYTES = 64 << 20
 # Records to start with: the first schema is inferred from them, and they fill a screen.
 _FIRST_RECORDS = 64
+_CLOSE_SECONDS = 10.0
 _UNCOUNTED = (CorruptRecordError, TruncatedShardError, CompressionError)
 
 
 class Place(NamedTuple):
-    """Where a record is: number of its shard, number in that shard, and byte of its frame."""
+    """The place of a record: number of its shard, number in that shard, and byte of its frame."""
 
     shard: int
     ordinal: int
@@ -55,13 +58,13 @@ class Opened:
     def __init__(self, paths: Sequence[str], number: int = 0) -> None:
         self.number = number
         self.paths = find_shards(list(paths), incomplete="warn")
-        shards = [Shard.open(path) for path in self.paths if path != "-"]
+        shards = Shard.open_all(path for path in self.paths if path != "-")
         pipes = ["-"] * ("-" in self.paths) + [shard.name for shard in shards if shard.nbytes is None]
         if pipes:
             raise StorageError(
                 "expected a file, got a pipe, which can be read only once", shard=pipes[0], hint="save it first"
             )
-        self.name = _name_dataset(self.paths)
+        self.name = name_dataset(self.paths)
         self.stamp = _stamp_files(self.paths)
         self._set = ShardSet(shards, Policy())
         self.sidecars = self._set.sidecars
@@ -73,10 +76,12 @@ class Opened:
         self._front: list[Record] = []
         self._lock = threading.Condition()
         self._is_counted = False
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
         self.failure: TfrkitError | None = None
         """Why the records cannot be counted."""
         self.broken: list[Finding] = []
-        """Damage that is no record any more, in file order."""
+        """Damaged places without a record, in file order."""
         self._broken_at: list[int] = []  # records before each
         self.flawed: dict[int, Finding] = {}
         """Records known to be damaged, by number."""
@@ -84,9 +89,10 @@ class Opened:
         if is_quick:
             self._count()
         else:
-            threading.Thread(target=self._count, name="tfrkit-count", daemon=True).start()
-            front = threading.Thread(target=self._read_front, name="tfrkit-front", daemon=True)
-            front.start()
+            for target in (self._count, self._read_front):
+                self._threads.append(threading.Thread(target=target, name=f"tfrkit{target.__name__}", daemon=True))
+                self._threads[-1].start()
+            front = self._threads[-1]
             # A screen of tiles is enough to start with.
             while front.is_alive() and len(self._front) < _FIRST_RECORDS and not self._is_counted:
                 front.join(0.01)
@@ -99,6 +105,11 @@ class Opened:
         lenient = Policy("all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
         surveyed.add_shard(self._set.shards[0], lenient, max_records=_FIRST_RECORDS)
         return self.sidecars.refine(surveyed.infer())
+
+    def _infer_schema(self) -> None:
+        surveyed = Surveyed(stop=self._stop)
+        self.schema = find_schema(self._set.shards, self._set.policy, sidecars=self.sidecars, surveyed=surveyed)
+        self.sidecars.warn()
 
     # ---- counting ------------------------------------------------------------------------------------------------
 
@@ -125,13 +136,17 @@ class Opened:
     def require_complete(self) -> None:
         """Wait until all records are counted; raise if they cannot be."""
         with self._lock:
-            self._lock.wait_for(lambda: self._is_counted or self.failure is not None)
+            self._lock.wait_for(lambda: self._is_counted or self.failure is not None or self._stop.is_set())
+        if not self._is_counted and self.failure is None:
+            raise StorageError("the viewer is ending")
         if self.failure is not None:
             raise self.failure
 
     def _count(self) -> None:
         try:
             try:
+                if self._stop.is_set():
+                    return
                 _ = len(self._set.records)
                 found = self._set
             except _UNCOUNTED:
@@ -140,11 +155,16 @@ class Opened:
                 found = ShardSet(self._set.shards, policy, self.schema)
                 _ = len(found.records)
                 self._place_damage(found, list(policy.findings.values()))
+        except InterruptedError:
+            return  # closed
         except TfrkitError as error:
             self.failure = error
             found = self._set
-        if self.failure is None and found is self._set:
-            self.schema = self._set.schema
+        if self.failure is None and found is self._set and self._threads:
+            try:
+                self._infer_schema()
+            except InterruptedError:
+                return
         with self._lock:
             self._set = found
             self._decoders = {}
@@ -173,7 +193,12 @@ class Opened:
             for records in read_records(self._set.shards[0], Policy("none", "skip")):
                 self._front += records
                 nbytes += sum(map(len, records))
-                if len(self._front) >= _FRONT_RECORDS or nbytes >= _FRONT_NBYTES or self._is_counted:
+                if (
+                    len(self._front) >= _FRONT_RECORDS
+                    or nbytes >= _FRONT_NBYTES
+                    or self._is_counted
+                    or self._stop.is_set()
+                ):
                     break
         except TfrkitError:
             return  # counting reports it
@@ -199,6 +224,17 @@ class Opened:
             return self._broken_at[-1 - item] - 1 - item
         return item + bisect.bisect_right(self._broken_at, item)
 
+    def find_item(self, shard: str, ordinal: int, offset: int) -> int | None:
+        """Return the item at a place of a file, as other passes count it; None if it is not known."""
+        if shard not in self.paths or not self.is_complete:
+            return None
+        lost = [(number, found) for number, found in enumerate(self.broken) if found.shard == shard]
+        before = sum(found.offset < offset for _, found in lost)
+        same = [number for number, found in lost if found.offset == offset]
+        starts, number = self._set.records.find_starts(), self.paths.index(shard)
+        item = -1 - same[0] if same else starts[number] + ordinal - before
+        return item if item < starts[number + 1] else None
+
     # ---- records -------------------------------------------------------------------------------------------------
 
     def locate(self, record: int) -> Place:
@@ -211,7 +247,7 @@ class Opened:
         return Place(shard, ordinal, self._set.records.open_shard(shard).offset_of(ordinal))
 
     def require(self, record: int) -> None:
-        """Raise IndexError if there is no such record, or not yet."""
+        """Raise IndexError if there is no record with this number, or it is not counted yet."""
         if not 0 <= record < self.num_records:
             more = "" if self.is_complete else ", more are being counted"
             raise IndexError(f"record {record} of {self.num_records}{more}")
@@ -274,7 +310,7 @@ class Opened:
     # ---- damage --------------------------------------------------------------------------------------------------
 
     def find_damage(self, item: int, error: TfrkitError | None = None) -> Finding | None:
-        """Return the known damage of an item, or that of an error of reading it."""
+        """Return the known damage of an item, or the damage that a reading error describes."""
         if item < 0:
             return self.broken[-1 - item]
         if isinstance(error, ContainerError):
@@ -344,8 +380,19 @@ class Opened:
             for number, (shard, count) in enumerate(zip(self._set.shards, counts, strict=True))
         ]
 
+    def stop(self) -> None:
+        """Ask the threads to end."""
+        self._stop.set()
+        self._set.records.stop_count()
+        with self._lock:
+            self._lock.notify_all()
+
     def close(self) -> None:
-        """Close the files."""
+        """End the threads and close the files."""
+        self.stop()
+        # A thread that is in the core when Python ends would end the process with an error.
+        for thread in self._threads:
+            thread.join(_CLOSE_SECONDS)
         self._set.close()
 
 
@@ -363,10 +410,11 @@ def to_json_damage(opened: Opened, finding: Finding) -> dict[str, Any]:
     }
 
 
-def _name_dataset(paths: Sequence[str]) -> str:
+def name_dataset(paths: Sequence[str]) -> str:
+    """Return the name of a dataset for a title: its file, or its folder and the number of files."""
     if len(paths) == 1:
         return os.path.basename(paths[0])
-    folder = os.path.commonpath([os.path.abspath(path) for path in paths])
+    folder = os.path.commonpath([path if has_scheme(path) else os.path.abspath(path) for path in paths])
     return f"{os.path.basename(folder)}, {len(paths)} files"
 
 
@@ -374,6 +422,9 @@ def _stamp_files(paths: Sequence[str]) -> str:
     """Return a short text that changes with the files, for addresses that a browser may cache."""
     digest = hashlib.sha256()
     for path in paths:
+        if has_scheme(path):
+            digest.update(f"{path}\0{open_reader(path).version}\n".encode("utf-8", "surrogateescape"))
+            continue
         found = os.stat(path)
         digest.update(
             f"{os.path.abspath(path)}\0{found.st_size}\0{found.st_mtime_ns}\n".encode("utf-8", "surrogateescape")

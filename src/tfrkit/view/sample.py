@@ -1,4 +1,4 @@
-"""A sample of a dataset for first answers: evenly spaced records, copied to one temporary file for queries."""
+"""A sample of a dataset for quick first results: evenly spaced records, copied to one temporary file for queries."""
 
 from __future__ import annotations
 

@@ -17,12 +17,12 @@ from tfrkit.errors import ContainerError, MissingFeatureError, QueryError
 from tfrkit.features.schema import describe_missing
 from tfrkit.ops.edit.search import RecordSearch, compose_condition
 from tfrkit.ops.query.errors import quote_name
+from tfrkit.view.chosen import Bitmap, Chosen, Items, Listed, choose_form
 from tfrkit.view.opened import Opened
 from tfrkit.view.sample import Sample
 from tfrkit.view.work import run_watched
 
 Emit = Callable[[str, Any], None]
-Items = np.ndarray[Any, np.dtype[Any]]
 
 _MAX_KEPT = 16
 _SAMPLED_SHOWN = 200
@@ -32,7 +32,7 @@ _TIMEOUT_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class Question:
-    """What is selected; conditions that are given hold together."""
+    """The conditions of a selection; records match all that are given."""
 
     number: int = 0
     where: str | None = None
@@ -57,19 +57,18 @@ class Question:
 
     @property
     def id(self) -> str:
-        """A short name of this question."""
+        """A short id of this question."""
         return hashlib.sha256(json.dumps(vars(self), sort_keys=True).encode()).hexdigest()[:12]
 
 
 class Selection:
-    """Items of a dataset in an order; until it is exact, those of a sample."""
+    """Selected items of a dataset in order; items of a sample until the search has ended."""
 
     def __init__(self, question: Question) -> None:
         self.question = question
         self.id = question.id
-        self.items: Items = np.empty(0, np.int64)
+        self.items: Chosen = Listed(np.empty(0, np.int64))
         self.is_exact = False
-        self._places: Items | None = None
 
     def __len__(self) -> int:
         return len(self.items)
@@ -78,21 +77,15 @@ class Selection:
         """Return the item at a position."""
         if not 0 <= position < len(self.items):
             raise IndexError(f"position {position} of {len(self.items)}")
-        return int(self.items[position])
+        return self.items.item_at(position)
 
     def position_of(self, item: int) -> int | None:
         """Return the position of an item, or None."""
-        items = self.items
-        if self._places is None or len(self._places) != len(items):
-            self._places = np.argsort(items, kind="stable")
-        place = int(np.searchsorted(items, item, sorter=self._places))
-        if place < len(items) and items[self._places[place]] == item:
-            return int(self._places[place])
-        return None
+        return self.items.position_of(item)
 
-    def finish(self, items: Items) -> None:
+    def finish(self, items: Chosen) -> None:
         """Set the exact items."""
-        self.items, self._places, self.is_exact = items, None, True
+        self.items, self.is_exact = items, True
 
 
 class Selections:
@@ -122,7 +115,7 @@ class Selections:
         find_tagged: Callable[[int, str], Items],
         find_changed: Callable[[int], Items],
     ) -> None:
-        """Make a selection and report: begin, sample, progress, exact. Nothing is kept if `stop` is set meanwhile."""
+        """Make a selection and report begin, sample, progress, exact. Nothing is stored if `stop` is set meanwhile."""
         with self._lock:
             if question.tag is not None:
                 self._kept.pop(question.id, None)  # tags change
@@ -156,7 +149,7 @@ class _Maker:
     find_tagged: Callable[[int, str], Items]
     find_changed: Callable[[int], Items]
 
-    def make(self) -> Items | None:
+    def make(self) -> Chosen | None:
         """Return the items, or None if it was stopped."""
         question, opened = self.selection.question, self.opened
         items: Items | None = None
@@ -170,9 +163,11 @@ class _Maker:
             items = _intersect(items, self.find_tagged(opened.number, question.tag))
         if question.diff:
             items = _intersect(items, self.find_changed(opened.number))
-        if question.split is not None:
-            items = _cut_split(opened, question.split, items)
-        return _compact(np.arange(opened.num_records) if items is None else items)
+        total = opened.num_records
+        if items is None:
+            ranges = [(0, total)] if question.split is None else _find_split(opened, question.split)
+            return Bitmap.of_ranges(ranges, total)
+        return choose_form(items if question.split is None else _cut_split(opened, question.split, items), total)
 
     def _report_checked(self, found: Any, num_done: int) -> None:
         total = self.opened.num_records
@@ -232,21 +227,24 @@ def _answer_from_sample(opened: Opened, sample: Sample, selection: Selection, em
     except QueryError:
         return  # the sample may lack a column; the search of all records reports a wrong condition
     items = found if question.split is None else _cut_split(opened, question.split, found)
-    selection.items = items if not selection.is_exact else selection.items
+    if not selection.is_exact:
+        selection.items = Listed(items)
     of, total = max(1, len(sample.numbers)), opened.num_records
     counts = {"sel": selection.id, "of": len(sample.numbers), "total": total, "matched": len(items)}
     estimate = round(len(items) * total / of)
     emit("sample", {**counts, "estimate": estimate, "records": items[:_SAMPLED_SHOWN].tolist()})
 
 
-def _cut_split(opened: Opened, split: str, items: Items | None) -> Items:
+def _find_split(opened: Opened, split: str) -> list[tuple[int, int]]:
     splits = opened.list_splits()
     if split not in splits:
         raise QueryError(f"no split {split!r:.64}, there is {', '.join(splits) or 'none'}")
-    if items is None:
-        return np.concatenate([np.arange(start, stop) for start, stop in splits[split]])
+    return splits[split]
+
+
+def _cut_split(opened: Opened, split: str, items: Items) -> Items:
     inside = np.zeros(len(items), np.bool_)
-    for start, stop in splits[split]:
+    for start, stop in _find_split(opened, split):
         inside |= (items >= start) & (items < stop)
     return items[inside]
 
@@ -254,10 +252,3 @@ def _cut_split(opened: Opened, split: str, items: Items | None) -> Items:
 def _intersect(items: Items | None, others: Items) -> Items:
     """Return the items that are also in `others`, in their order."""
     return others if items is None else items[np.isin(items.astype(np.int64), others)]
-
-
-def _compact(items: Items) -> Items:
-    """Return the items in the smallest integers that hold them."""
-    if len(items) and int(items.min()) >= 0 and int(items.max()) < 1 << 32:
-        return items.astype(np.uint32)
-    return items.astype(np.int64)

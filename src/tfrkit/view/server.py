@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import logging
 import os
 import secrets
 import socket
@@ -80,12 +81,10 @@ class Server:
         )
         self._server = uvicorn.Server(config)
         # Not the main thread: there the server would take over the handling of signals.
-        self._thread = threading.Thread(
-            target=self._server.run, kwargs={"sockets": [self._socket]}, name="tfrkit-view", daemon=True
-        )
-        self._thread.start()
+        self._has_ended = threading.Event()
+        threading.Thread(target=self._run, name="tfrkit-view", daemon=True).start()
         self._idle_seconds = None if idle_minutes is None else 60 * idle_minutes
-        _wait_until(lambda: self._server.started or not self._thread.is_alive(), _START_SECONDS)
+        _wait_until(lambda: self._server.started or self._has_ended.is_set(), _START_SECONDS)
 
     @property
     def address(self) -> str:
@@ -109,17 +108,25 @@ class Server:
         port = "" if connection[3] == "22" else f"-p {connection[3]} "
         return f"ssh -N -L {self.port}:127.0.0.1:{self.port} {port}{user}@{connection[2]}"
 
+    def _run(self) -> None:
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            self._has_ended.set()
+
     def wait(self) -> None:
-        """Return when the server ends, or when nothing was requested for too long."""
-        while self._thread.is_alive():
-            self._thread.join(_LOOK_SECONDS)
+        """Wait until the server ends, or until it was idle for too long."""
+        # An event: a signal during `Thread.join` makes Python take the thread for ended.
+        while not self._has_ended.wait(_LOOK_SECONDS):
             if self._idle_seconds is not None and self._clock.idle_seconds > self._idle_seconds:
                 return
 
     def stop(self) -> None:
         """End the server and close the files."""
+        self.viewer.streams.stop()  # else the server would wait for its answers
         self._server.should_exit = True
-        self._thread.join(_STOP_SECONDS)
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # it would report every stream that ends here
+        self._has_ended.wait(_STOP_SECONDS)
         self._socket.close()
         self.viewer.close()
 
@@ -130,7 +137,7 @@ class Server:
 
 
 class Frame:
-    """A viewer in a notebook: displayed by its repr, ended by `stop` or after an idle time."""
+    """A viewer in a notebook: displayed by its repr, stopped by `stop` or when it was idle for too long."""
 
     def __init__(self, server: Server, height: int) -> None:
         self._server = server
@@ -197,7 +204,8 @@ class _Clock:
 
 def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    # With its protocol named, asyncio switches the delay of small packets off; an answer would take 40 ms longer.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))

@@ -1,4 +1,4 @@
-"""Places of the grid: what a tile says, and its picture in the size of the tile."""
+"""Tiles of the grid: caption and facts of an item, and its picture in the size of the tile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit.errors import CodecError, ContainerError, SchemaError
+from tfrkit.errors import CodecError, ContainerError, SchemaError, StorageError
 from tfrkit.images.jpeg import encode_jpeg
 from tfrkit.ops.preview import preview_row
 from tfrkit.pictures.masks import encode_indices
@@ -27,6 +27,7 @@ _MAX_BOXES = 100
 _MAX_CARD = 8
 _MAX_CARD_TEXT = 200
 _CACHE_NBYTES = 64 << 20
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 Json = dict[str, Any]
 Tile = tuple[Json, list[bytes]]
@@ -41,6 +42,9 @@ class TileCache:
         self._tiles: OrderedDict[Any, Tile] = OrderedDict()
         self._nbytes = 0
         self._lock = threading.Lock()
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._tiles
 
     def get(self, key: Any) -> Tile | None:
         with self._lock:
@@ -83,7 +87,7 @@ def make_tile(opened: Opened, guesses: Guesses, item: int, side: int | None, *, 
     except ContainerError as error:
         finding = opened.find_damage(item, error)
         return result | {"damage": None if finding is None else to_json_damage(opened, finding)}, []
-    except (CodecError, SchemaError) as error:
+    except (CodecError, SchemaError, StorageError) as error:
         return result | {"cause": error.what}, []
     result |= {"caption": to_json_caption(picture.caption), "cause": picture.cause}
     if picture.size is not None:
@@ -120,5 +124,5 @@ def _make_card(row: Any) -> list[Json]:
 
 def pack_tile(row: Json, pictures: Sequence[bytes]) -> bytes:
     """Return a tile as bytes: length of its JSON, JSON, pictures."""
-    text = json.dumps(row, separators=(",", ":")).encode()
+    text = _ENCODER.encode(row).encode()
     return b"".join([struct.pack("<I", len(text)), text, *pictures])

@@ -31,7 +31,7 @@ _WIRE_TYPES = {0: "varint", 1: "64-bit", 2: "length-delimited", 5: "32-bit"}
 
 
 class Field(NamedTuple):
-    """A range of bytes of a frame and what it is; `start` counts from the start of the frame."""
+    """A range of bytes of a frame and its meaning; `start` counts from the start of the frame."""
 
     start: int
     stop: int
@@ -48,7 +48,7 @@ class Field(NamedTuple):
 def explain_frame(frame: bytes, kind: str, *, start: int, stop: int, limit: int) -> list[Field]:
     """Return the fields of a frame that touch the bytes from `start` to `stop`, at most `limit`.
 
-    `kind` is that of the dataset. Values before `start` are not looked at. Bytes that do not parse are one bad field;
+    `kind` is that of the dataset. Values before `start` are skipped. Bytes that do not parse are one bad field;
     nothing is raised.
     """
     found: list[Field] = []
@@ -100,7 +100,7 @@ def _explain_message(
     while at < stop:
         tag = _read_varint(data, at, stop)
         if tag is None:
-            yield Field(at, stop, depth, path or message, "bytes that are no field", is_bad=True)
+            yield Field(at, stop, depth, path or message, "bytes that are not a field", is_bad=True)
             return
         number, after = tag
         field, wire_type = number >> 3, number & 7

@@ -1,6 +1,6 @@
-"""Threads for the work of the server: the newest request first, and nothing for a reader that has gone.
+"""Threads for the work of the server: the newest request first, and no work for clients that have disconnected.
 
-What is on the screen now is worth more than what was scrolled past. Equal requests in flight are computed once.
+Tiles on the screen are more urgent than those that were scrolled past. Equal requests in flight are computed once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Job:
 
 
 class Pool:
-    """A fixed number of threads that take the newest job. Results go to the event loop that asked."""
+    """A fixed number of threads that take the newest job. Results are passed to the event loop of the caller."""
 
     def __init__(self, num_threads: int) -> None:
         self._jobs: list[_Job] = []
@@ -123,6 +123,48 @@ class Pool:
             self._ready.notify_all()
         for thread in self._threads:
             thread.join()
+
+
+class Streams:
+    """Threads of long answers. They must end before Python does: in the core, they would abort the process."""
+
+    def __init__(self) -> None:
+        self._running: dict[threading.Thread, threading.Event] = {}
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def start(self, run: Callable[[threading.Event], None]) -> threading.Event:
+        """Call `run` on a thread; it should look at the event, which is returned."""
+        stop = threading.Event()
+
+        def work() -> None:
+            try:
+                run(stop)
+            finally:
+                with self._lock:
+                    del self._running[threading.current_thread()]
+
+        with self._lock:
+            thread = threading.Thread(target=work, name="tfrkit-events", daemon=True)
+            self._running[thread] = stop
+            if self._is_closed:
+                stop.set()
+            thread.start()
+        return stop
+
+    def stop(self) -> None:
+        """Ask all threads to end, also later ones."""
+        with self._lock:
+            self._is_closed = True
+            for stop in self._running.values():
+                stop.set()
+
+    def join(self, seconds: float) -> None:
+        """Wait for the threads."""
+        with self._lock:
+            running = list(self._running)
+        for thread in running:
+            thread.join(seconds)
 
 
 def run_watched(

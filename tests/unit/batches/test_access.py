@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from tfrkit._limits import LIMITS
 from tfrkit.batches import ahead
 from tfrkit.batches.access import Records, ShardAccess
 from tfrkit.container.locate import count_frames, save_index, scan_frames
-from tfrkit.container.records import Policy, read_records
+from tfrkit.container.records import FrameStream, Policy, read_records
 from tfrkit.container.shards import Shard
 from tfrkit.container.writer import ShardWriter
 from tfrkit.errors import CorruptRecordError, StaleIndexWarning, StorageError, TfrkitError
@@ -297,3 +298,24 @@ def test_shards_that_are_unpacked_to_files_are_few_at_a_time(monkeypatch: pytest
         assert records[number] == RECORDS[number % 3]
         assert len(records._unpacked) <= 2
         assert len(records._open) <= 2
+
+
+def test_count_on_another_thread_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = in_memory(FRAMES)
+    started, stopped = threading.Event(), threading.Event()
+    take = FrameStream.take
+
+    def take_slowly(stream: FrameStream, *args: Any, **options: Any) -> Any:
+        started.set()
+        stopped.wait(60)
+        return take(stream, *args, **options)
+
+    monkeypatch.setattr(FrameStream, "take", take_slowly)
+    with ThreadPoolExecutor(1) as executor:
+        count = executor.submit(len, records)
+        started.wait(60)
+        records.stop_count()
+        stopped.set()
+        with pytest.raises(InterruptedError):
+            count.result(60)
+    assert len(records) == len(RECORDS)

@@ -239,7 +239,7 @@ def test_bad_frame_drops_its_row_everywhere() -> None:
         },
     }
     stage = DecodeStage({"frames": (4, 4)})
-    with pytest.raises(CodecError, match=r"got 3 bytes that begin with b'bad', value 1 of its row - at .*record 101"):
+    with pytest.raises(CodecError, match=r"got 3 bytes that start with b'bad', value 1 of its row - at .*record 101"):
         stage(given, locate=locate)
     batch, dropped = stage(given, on_error="skip", locate=locate)
     assert [row for row, _ in dropped] == [1]
@@ -258,7 +258,7 @@ def test_first_bad_image_of_the_batch_is_raised_with_its_place(executor: Any) ->
     images[19] = b""
     with pytest.raises(CodecError) as caught:
         DecodeStage({"image": (8, 8)})({"image": column(*images)}, executor, locate=locate)
-    assert str(caught.value).startswith("feature 'image' JPEG of 16x12 is cut off, its ")
+    assert str(caught.value).startswith("feature 'image' JPEG of 16x12 is truncated, its ")
     assert str(caught.value).endswith(" - at train.tfrecord, record 107, byte 7000")
     assert (caught.value.shard, caught.value.record, caught.value.offset) == ("train.tfrecord", 107, 7000)
 
@@ -414,7 +414,7 @@ def test_schema_mask_is_decoded_as_a_mask_in_every_form_of_decode(asked: Any) ->
 def test_option_that_makes_no_sense_for_a_mask_is_an_error(option: str, value: object) -> None:
     stage = DecodeStage({"mask": {option: value}})
     with pytest.raises(
-        TypeError, match=f"feature 'mask': option '{option}' is for photos, and the schema calls this a"
+        TypeError, match=f"feature 'mask': option '{option}' is for images, but the schema calls this a"
     ):
         stage.bind(Schema({"mask": "mask"}))
     stage.bind(Schema({"mask": "image"}))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import gzip
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,8 +17,12 @@ import pytest
 
 import tfrkit as tfr
 from tfrkit import _native
+from tfrkit._limits import LIMITS
 from tfrkit.batches.engine import choose_workers
+from tfrkit.batches.fetch import Fetcher
 from tfrkit.codec.columns import BytesColumn, Ragged
+from tfrkit.container.codecs import FORMATS
+from tfrkit.container.deflate import Deflater
 from tfrkit.errors import StorageError, TfrkitError
 from tfrkit.testing.corruption import flip, frame_offsets, make_frame
 
@@ -394,6 +401,107 @@ print(len(next(iterator)["id"]))
     assert (done.returncode, done.stdout, done.stderr) == (0, "10\n", "")
 
 
+# --- columns as tensors of a framework
+
+
+class ManagedTensor(ctypes.Structure):
+    """DLManagedTensorVersioned."""
+
+    _fields_ = [
+        ("version", ctypes.c_uint32 * 2),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
+        ("flags", ctypes.c_uint64),
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+ImportTensor = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(ManagedTensor), ctypes.POINTER(ctypes.c_void_p))
+
+
+class Exchange(ctypes.Structure):
+    """DLPackExchangeAPI, as far as it is used."""
+
+    _fields_ = [
+        ("version", ctypes.c_uint32 * 2),
+        ("previous", ctypes.c_void_p),
+        ("unused", ctypes.c_void_p * 2),
+        ("import_tensor", ImportTensor),
+    ]
+
+
+class Framework:
+    """A framework whose tensors are arrays."""
+
+    def __init__(self) -> None:
+        self.num_made = 0
+        self._keep: list[Exchange] = []
+
+    def exchange(self, *versions: int) -> Any:
+        """Return the capsule for these versions, the newest first."""
+        previous = None
+        import_tensor = ImportTensor(self._import)
+        for major in reversed(versions):
+            self._keep.append(Exchange((major, 3), previous, (None, None), import_tensor))
+            previous = ctypes.addressof(self._keep[-1])
+        new_capsule = ctypes.pythonapi.PyCapsule_New
+        new_capsule.argtypes, new_capsule.restype = (
+            (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p),
+            ctypes.py_object,
+        )
+        return new_capsule(previous, b"dlpack_exchange_api", None)
+
+    def _import(self, given: Any, out: Any) -> int:
+        tensor = given.contents
+        assert (tensor.version[0], tensor.flags, list(tensor.device), tensor.ndim) == (1, 0, [1, 0], 1)
+        assert (tensor.strides[0], tensor.lanes, tensor.byte_offset) == (1, 1, 0)
+        dtype = {(0, 64): np.int64, (2, 32): np.float32}[tensor.code, tensor.bits]
+        nbytes = tensor.shape[0] * tensor.bits // 8
+        made = np.frombuffer(ctypes.string_at(tensor.data, nbytes), dtype)
+        tensor.deleter(ctypes.addressof(tensor))
+        self.num_made += 1
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+        out[0] = id(made)
+        return 0
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("name", ["file", "shuffled", "window"])
+def test_framework_gets_the_columns_of_one_number_per_row(folder: Path, name: str, threads: int) -> None:
+    framework = Framework()
+    batches = ORDERS[name](tfr.open(folder)).batch(16, threads=threads)
+    given = list(batches.run(epoch=0, exchange=framework.exchange(1)))
+    wanted = list(batches.run(epoch=0))
+    assert [(to_plain(batch), stop) for batch, stop in given] == [(to_plain(batch), stop) for batch, stop in wanted]
+    assert [batch["score"].dtype for batch, _ in given] == [np.float32] * len(wanted)
+    assert framework.num_made == 2 * len(wanted)
+
+
+@pytest.mark.parametrize(("versions", "is_used"), [((1,), True), ((2, 1), True), ((2,), False)])
+def test_framework_with_another_version_gets_arrays(folder: Path, versions: tuple[int, ...], is_used: bool) -> None:
+    framework = Framework()
+    batches = tfr.open(folder).batch(16)
+    given = [batch["id"].tolist() for batch, _ in batches.run(epoch=0, exchange=framework.exchange(*versions))]
+    assert given == [batch["id"].tolist() for batch in batches]
+    assert (framework.num_made > 0) == is_used
+
+
+def test_steps_get_arrays(folder: Path) -> None:
+    framework = Framework()
+    batches = tfr.open(folder).map(double).batch(16)
+    for batch, _ in batches.run(epoch=0, exchange=framework.exchange(1)):
+        assert isinstance(batch["id"], np.ndarray)
+    assert framework.num_made == 0
+
+
 # --- steps in Python, fed by the engine
 
 
@@ -478,7 +586,7 @@ def test_damage_before_steps_raises_after_the_same_batches(folder: Path, order: 
 
 
 @pytest.mark.parametrize("threads", THREADS)
-@pytest.mark.parametrize("order", ["shuffled", "window", "repeated"])
+@pytest.mark.parametrize("order", ["file", "shuffled", "window", "repeated"])
 def test_rows_after_skipped_damage_keep_their_numbers(folder: Path, order: str, threads: int) -> None:
     with tfr.Writer(folder / "t-last.tfrecord") as writer:
         writer.write_record(b"\xff\xff not an Example")
@@ -494,6 +602,34 @@ def test_rows_after_skipped_damage_keep_their_numbers(folder: Path, order: str, 
         results.append((made, sorted((found.shard, found.record, found.offset, found.cause) for found in ds.errors)))
     assert results[0] == results[1]
     assert [record for _, record, _, _ in results[0][1]] == [0, *range(2, 50, 4)]
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("at", [14, 9], ids=["payload", "length-checksum"])
+@pytest.mark.parametrize("order", ["file", "shuffled", "window"])
+def test_findings_after_skipped_damage_name_the_record_in_the_file(
+    tmp_path: Path, order: str, at: int, compression: str
+) -> None:
+    path = tmp_path / "shard"
+    with tfr.Writer(path) as writer:
+        for number in range(20):
+            writer.write({"name": b"\xff" if number in (10, 15) else b"fine"})
+        writer.write_record(b"\xff\xff not an Example")
+        writer.write({"name": b"\xff"})
+    frames = path.read_bytes()
+    offsets = frame_offsets(frames)
+    damaged = flip(flip(frames, offsets[3] + at), offsets[12] + at)
+    path.write_bytes(gzip.compress(damaged) if compression == "gzip" else damaged)
+    for uses_engine in (True, False):
+        for threads in (1, 2):
+            ds = tfr.open(path, on_error="skip", schema={"name": bytes})
+            batches = ORDERS[order](ds).decode(name="text").batch(4, threads=threads)
+            batches.uses_engine = uses_engine
+            with pytest.warns(tfr.errors.SkippedRecordsWarning, match="6 damaged places"):
+                assert sum(len(batch["name"]) for batch in batches) == 16
+            assert {found.record: found.offset for found in ds.errors} == {
+                record: offsets[record] for record in (3, 10, 12, 15, 20, 21)
+            }
 
 
 @pytest.mark.parametrize("threads", THREADS)
@@ -558,11 +694,59 @@ def test_reason_is_named_where_python_makes_the_batches(folder: Path, tmp_path_f
     path = tmp_path_factory.mktemp("gzip") / "a.tfrecord.gz"
     with tfr.Writer(path, compression="gzip") as writer:
         writer.write({"id": 1})
-    assert "gzip" in (tfr.open(path).batch(8).explain_no_engine(is_stream=False) or "")
+    assert tfr.open(path).batch(8).explain_no_engine(is_stream=False) is None
     assert "in turn" in (tfr.open(path).batch(8).explain_no_engine(is_stream=True, threads=1) or "")
     assert tfr.open(path).batch(8).explain_no_engine(is_stream=True, threads=2) is None
     mixed = tfr.open([folder, path], schema={"id": int})
     assert "others are mapped" in (mixed.batch(8).explain_no_engine(is_stream=True, threads=2) or "")
+
+
+def pack(folder: Path, compression: str) -> None:
+    """Compress all shards but the first, which shows that plain and compressed shards mix."""
+    for path in sorted(folder.iterdir())[1:]:
+        deflater = Deflater(FORMATS[compression].name)
+        path.write_bytes(deflater.write(path.read_bytes()) + deflater.finish())
+
+
+@pytest.mark.parametrize("held_nbytes", [1 << 20, 6000, 0], ids=["held", "some-held", "not-held"])
+@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+@pytest.mark.parametrize("order", ["shuffled", "window", "take"])
+def test_picks_of_compressed_shards_come_alike(
+    folder: Path, order: str, compression: str, held_nbytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LIMITS, "held_nbytes", held_nbytes)
+    pack(folder, compression)
+    for threads in THREADS:
+        made, error = run_both(lambda: ORDERS[order](tfr.open(folder)).batch(16, threads=threads))  # noqa: B023
+        assert (error, bool(made)) == (None, True)
+        run_both(lambda: ORDERS[order](tfr.open(folder)).map(double).batch(16, pad=0, threads=threads))  # noqa: B023
+
+
+@pytest.mark.parametrize("held_nbytes", [1 << 20, 0], ids=["held", "not-held"])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_damage_in_compressed_shards_is_met_alike(
+    folder: Path, on_error: Any, held_nbytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LIMITS, "held_nbytes", held_nbytes)
+    damage(folder, 3, 41)
+    pack(folder, "gzip")
+    _, error = run_both(lambda: tfr.open(folder, on_error=on_error).shuffle(seed=1).batch(16, threads=2))
+    assert error is None if on_error == "skip" else error is not None and "record 41" in error[1]
+    if on_error == "raise":
+        return  # counting the records raises
+    [last] = folder.glob("s-00004*")
+    last.write_bytes(last.read_bytes()[:-30])  # the stream ends early
+    made, error = run_both(lambda: tfr.open(folder, on_error="skip").shuffle(seed=1).batch(16, threads=2))
+    assert (error, bool(made)) == (None, True)
+
+
+def test_compressed_shards_are_inflated_by_the_engine_without_python_picks(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack(folder, "gzip")
+    monkeypatch.setattr(Fetcher, "fetch", None)
+    batches = list(tfr.open(folder).shuffle(seed=1).batch(16, threads=2))
+    assert sum(len(batch["id"]) for batch in batches) == NUM_ROWS
 
 
 @pytest.fixture(autouse=True)
@@ -570,6 +754,18 @@ def _no_thread_is_left() -> Iterator[None]:
     before = count_threads()
     yield
     assert count_threads(before) <= before
+
+
+def test_arrays_of_a_batch_own_their_memory_and_may_be_written_to(tmp_path: Path) -> None:
+    batches = large(tmp_path).batch(40_000, threads=2)
+    kept = [batch["id"] for batch in batches]
+    del batches
+    assert all(array.dtype == np.int64 and array.flags.writeable and array.flags.c_contiguous for array in kept)
+    assert np.array_equal(np.concatenate(kept), np.arange(100_000))
+    kept[0][0] = 7
+    assert kept[0][0] == 7
+    copied = pickle.loads(pickle.dumps(kept[1]))
+    assert copied.dtype == np.int64 and np.array_equal(copied, kept[1])
 
 
 def count_resident(path: Path) -> int:

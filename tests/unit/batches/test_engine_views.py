@@ -82,7 +82,7 @@ def test_viewed_column_has_lengths_and_a_text_without_reading_values(path: Path)
     assert (len(column), column.lengths.tolist()) == (BATCH, sizes)
     assert repr(column) == f"BytesColumn({BATCH} values, {sum(sizes)} bytes)"
     assert type(column) is ViewedBytes
-    with pytest.raises(IndexError, match="row 8 of 8"):
+    with pytest.raises(IndexError, match="row 8 is out of range, the column has 8 rows"):
         column[BATCH]
 
 

@@ -110,7 +110,7 @@ def test_state_of_another_batch_size_resumes_at_the_row(ds: tfrkit.Dataset) -> N
 
 def test_state_of_another_dataset_or_order_is_refused(ds: tfrkit.Dataset, tmp_path: Path) -> None:
     state = iter(ds.shuffle(seed=3).batch(16)).state_dict()
-    with pytest.raises(TfrkitError, match="the state is from another order, .* stored, .* asked for"):
+    with pytest.raises(TfrkitError, match="the state is from another order, .* stored, .* requested"):
         iter(ds.shuffle(seed=4).batch(16)).load_state_dict(state)
     other = tmp_path / "other.tfrecord"
     with tfrkit.Writer(other) as writer:

@@ -242,7 +242,7 @@ def test_skipped_files_are_reported_with_reasons(spoiled, make_images, tmp_path,
     assert {line["key"]: line["reason"] for line in lines} == {
         "007.png": f"label {LABEL!r} does not match the file name",
         "apple03.png": "expected an image, got 0 bytes",
-        "orange05.png": "expected an image, got 8 bytes that begin with b'no image'",
+        "orange05.png": "expected an image, got 8 bytes that start with b'no image'",
     }
 
 

@@ -147,7 +147,7 @@ def test_schema_checks_rows_of_a_table(tmp_path: Path) -> None:
         ),
         (
             lambda: pa.table({"a": pa.array([1, 2**63], pa.uint64())}),
-            "'a'.*expected integers of 64 bits with sign, got",
+            "'a'.*expected signed 64-bit integers, got",
         ),
         (lambda: pa.table({"a": [[1], [2, None]]}), "'a'.*list expected values, got a null inside"),
         (lambda: pa.chunked_array([[1, 2]]), r'expected a table, got one column \(ChunkedArray\) .*\n.*{"x": column}'),

@@ -240,7 +240,7 @@ def test_empty_list_of_no_known_kind_raises(value: object) -> None:
 
 @pytest.mark.parametrize("value", [1 << 63, -(1 << 63) - 1, 1 << 70, np.uint64((1 << 64) - 1), [1 << 63], [-(1 << 70)]])
 def test_integer_beyond_int64_raises_overflow(value: object) -> None:
-    with pytest.raises(OverflowError, match="feature 'x' expected .*64 bits.* - at row 0"):
+    with pytest.raises(OverflowError, match="feature 'x' expected .*64-bit integer.* - at row 0"):
         coerce(value)
 
 

@@ -69,7 +69,7 @@ def test_other_kind_raises(value: Any, kind: Any) -> None:
 
 @pytest.mark.parametrize("value", [(1 << 64) - 1, -(1 << 63) - 1, 1 << 70])
 def test_integer_beyond_int64_raises(value: int) -> None:
-    with pytest.raises(OverflowError, match="feature 'x' expected .*64 bits.* - at row 5"):
+    with pytest.raises(OverflowError, match="feature 'x' expected .*64-bit integer.* - at row 5"):
         conform(value, INT)
 
 

@@ -84,10 +84,10 @@ def test_cast_values(before: object, kind: str, after: object) -> None:
         (("float", [0.5]), "int64", "0.5 is not a whole number"),
         (("float", [math.nan]), "int64", "nan is not a whole number"),
         (("float", [1e30]), "int64", "does not fit in int64"),
-        (("bytes", [b"cat"]), "int64", r"b'cat' is not a whole number"),
-        (("bytes", [b"1_0"]), "int64", r"b'1_0' is not a whole number"),
+        (("bytes", [b"cat"]), "int64", r"b'cat' is not a 64-bit integer"),
+        (("bytes", [b"1_0"]), "int64", r"b'1_0' is not a 64-bit integer"),
         (("bytes", [b"\xff"]), "float", "is not a number"),
-        (("bytes", [b"9223372036854775808"]), "int64", "is not a whole number of 64 bits"),
+        (("bytes", [b"9223372036854775808"]), "int64", "is not a 64-bit integer"),
     ],
 )
 def test_lossy_cast_raises(before: object, kind: str, match: str) -> None:

@@ -211,7 +211,7 @@ def test_error_names_the_row() -> None:
 
 @pytest.mark.parametrize("column", [np.array([1, (1 << 64) - 1], np.uint64), [1, 1 << 63]])
 def test_integer_beyond_int64_raises(column: Any) -> None:
-    with pytest.raises(OverflowError, match="feature 'a' expected an integer of 64 bits with sign"):
+    with pytest.raises(OverflowError, match="feature 'a' expected a signed 64-bit integer"):
         encode(a=column)
 
 

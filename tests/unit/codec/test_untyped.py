@@ -79,7 +79,7 @@ def test_frames_are_passed_on_once_the_kind_is_known(tmp_path: Path, monkeypatch
 def test_feature_that_no_row_fills_is_bytes_with_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "x.tfrecord"
     with pytest.warns(
-        GuessedKindWarning, match=r"feature 'x' held empty lists only, .* of bytes - at .*\n  .*schema="
+        GuessedKindWarning, match=r"feature 'x' had only empty lists, .* of bytes - at .*\n  .*schema="
     ) as w:
         store(path, [{"x": []}, {"x": []}])
     assert w[0].filename == __file__

@@ -68,7 +68,7 @@ def test_what_is_not_there_is_not_found(folder: Path) -> None:
 
 
 def test_remote_addresses_are_refused() -> None:
-    with pytest.raises(tf.errors.UnimplementedError, match="expected a path of this machine.* - at gs://bucket/x"):
+    with pytest.raises(tf.errors.UnimplementedError, match="expected a local path.* - at gs://bucket/x"):
         tf.gfile.Exists("gs://bucket/x")
 
 

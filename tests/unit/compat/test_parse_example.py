@@ -188,9 +188,9 @@ def test_partitions_cut_values_into_rows() -> None:
     assert parse_parts(make(tf.int64, "v", [make.UniformRowLength(2)])).to_list() == [[[1, 2], [3, 4]], []]
     with pytest.raises(tf.errors.InvalidArgumentError, match="partition .*short.* does not cut 4 values"):
         parse_parts(make(tf.int64, "v", [make.RowLengths("short")]))
-    with pytest.raises(TypeError, match="partitions expected RaggedFeature.RowLengths and its kin, got 3"):
+    with pytest.raises(TypeError, match="partitions expected RaggedFeature.RowLengths or another partition, got 3"):
         make(tf.int64, partitions=[3])
-    with pytest.raises(ValueError, match="'v' is asked for as float and as int64"):
+    with pytest.raises(ValueError, match="'v' is requested as float and as int64"):
         tf.io.parse_example([b""], {"a": make(tf.float32, "v"), "b": make(tf.int64, "v")})
 
 

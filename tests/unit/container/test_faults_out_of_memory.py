@@ -88,8 +88,8 @@ COMMAND = """
 @pytest.mark.parametrize(
     ("words", "modules"),
     [
-        (["stats", "PATH"], ["tfrkit.ops.stats.stats"]),
-        (["stats", "--on-error", "skip", "PATH"], ["tfrkit.ops.stats.stats"]),
+        (["stats", "PATH"], ["tfrkit.view.stats"]),
+        (["stats", "--on-error", "skip", "PATH"], ["tfrkit.view.stats"]),
         (["verify", "--deep", "-j", "1", "PATH"], ["tfrkit.ops.verify.deep"]),
         (["export", "jsonl", "PATH", "-o", "out.jsonl"], ["tfrkit.ops.export.rows"]),
         (["cat", "PATH"], ["tfrkit.ops.reshape.sample"]),

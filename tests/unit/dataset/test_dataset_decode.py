@@ -149,5 +149,5 @@ def test_class_numbers_of_a_mask_are_never_blended(tmp_path: Path, make: Any, as
 
 @pytest.mark.parametrize("make", [make_inferred, make_of_tfds, make_given])
 def test_option_of_photos_for_a_mask_is_named_when_requested(tmp_path: Path, make: Any) -> None:
-    with pytest.raises(TypeError, match="'segmentation_mask': option 'filter' is for photos, and the schema"):
+    with pytest.raises(TypeError, match="'segmentation_mask': option 'filter' is for images, but the schema"):
         make(tmp_path).decode(segmentation_mask={"size": (6, 8), "filter": "bilinear"})

@@ -73,7 +73,7 @@ def test_hashed_split_keeps_old_rows_where_they_are(tmp_path: Path) -> None:
 
 
 def test_hash_by_with_another_rule_raises(ds: tfrkit.Dataset) -> None:
-    with pytest.raises(ValueError, match="hash_by decides by itself"):
+    with pytest.raises(ValueError, match="hash_by cannot be combined"):
         ds.split({"a": 0.5, "b": 0.5}, hash_by="id", stratify="label")
 
 
@@ -127,7 +127,7 @@ def test_files_without_splits_raise(tmp_path: Path) -> None:
     ds = tfrkit.open(tmp_path / "photos.tfrecord")
     assert ds.splits == {}
     with pytest.raises(
-        QueryError, match=r"the files have no splits, got 'train' - at .*\n  cut the dataset instead: ds"
+        QueryError, match=r"the files have no splits, got 'train' - at .*\n  split the dataset instead: ds"
     ):
         ds["train"]
 

@@ -90,7 +90,7 @@ def test_class_file_we_wrote_reads_back_with_odd_names(tmp_path):
 def test_class_file_with_a_gap_in_its_ids_raises(tmp_path):
     path = tmp_path / "classes.txt"
     path.write_text("0:a\n2:b\n")
-    with pytest.raises(SourceError, match="class ids expected in one row without gaps"):
+    with pytest.raises(SourceError, match="class ids expected without gaps"):
         read_class_map(str(path))
 
 

@@ -13,7 +13,7 @@ from tfrkit.features.schema import (
     describe_type,
     encode_name,
     find_mismatches,
-    find_nearest,
+    find_nearest_name,
     show_name,
 )
 from tfrkit.features.spec import Spec
@@ -103,7 +103,7 @@ def test_schema_unknown_name_raises_with_nearest(name: str, message: str) -> Non
 
 
 def test_find_nearest_many_long_names_stays_quick() -> None:
-    assert find_nearest("label", ["x" * 100_000] * 50) is None
+    assert find_nearest_name("label", ["x" * 100_000] * 50) is None
 
 
 def test_schema_select_keeps_requested_order_and_kind() -> None:

@@ -276,7 +276,7 @@ BAD_TEXT = BytesColumn.from_values([b"ok", b"\xc3", b"\xa9"])
             Spec("bytes", logical="text"),
             BAD_TEXT,
             SchemaError,
-            "feature 'x' expected text, got bytes that are not UTF-8 - at row 1\n  say that it is bytes",
+            "feature 'x' expected text, got bytes that are not UTF-8 - at row 1\n  declare it as bytes",
             id="text",
         ),
         pytest.param(
@@ -372,7 +372,7 @@ BAD_TEXT = BytesColumn.from_values([b"ok", b"\xc3", b"\xa9"])
             Spec("bytes", (None,), optional=True, seen=()),
             Ragged(WORDS, splits(0, 0, 1), presence(1, 2)),
             SchemaError,
-            "feature 'x' expected to be set nowhere, got a value - at row 1",
+            "feature 'x' expected no value in any record, got one - at row 1",
             id="set-after-all",
         ),
     ],

@@ -105,7 +105,7 @@ def test_repr_names_size_rank_and_epoch(dataset: tfr.Dataset) -> None:
 
 
 def test_size_that_does_not_divide_names_per_rank(dataset: tfr.Dataset) -> None:
-    with pytest.raises(ValueError, match="10 rows does not divide between 4 ranks\n.* for 10 rows on each: per_rank=T"):
+    with pytest.raises(ValueError, match="10 rows cannot be divided between 4 ranks\n.* for 10 rows on each: per_r"):
         share(dataset.batch(10, per_rank=False), 0, 4)
     assert len(share(dataset.batch(10, per_rank=True), 0, 4)) == 2
 

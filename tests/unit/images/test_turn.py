@@ -94,7 +94,7 @@ def test_frames_and_bits_that_would_be_lost_are_refused() -> None:
     with pytest.raises(SourceError, match="image with EXIF orientation 6 cannot be turned, it has 2 frames"):
         turn(animation)
     floats = encode(Image.fromarray(GRADIENT.astype(np.float32)), "TIFF")
-    with pytest.raises(SourceError, match="a PNG holds no pixels of mode F\n  take it as stored"):
+    with pytest.raises(SourceError, match="PNG cannot store pixels of mode F\n  take it as stored"):
         turn(floats)
 
     def chunk(kind: bytes, content: bytes) -> bytes:

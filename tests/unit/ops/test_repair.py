@@ -84,7 +84,7 @@ def test_nothing_is_overwritten_by_accident(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="the output is one of the files to read"):
         repair(tmp_path / "a", tmp_path / "a", force=True)
     (tmp_path / "b").write_bytes(b"precious")
-    with pytest.raises(StorageError, match=r"the output is there already - at .*b\n  replace it: force=True"):
+    with pytest.raises(StorageError, match=r"the output exists already - at .*b\n  replace it: force=True"):
         repair(tmp_path / "a", tmp_path / "b")
     assert (tmp_path / "b").read_bytes() == b"precious"
     for folder in ("p", "q"):

@@ -13,9 +13,8 @@ import tfrkit
 from tfrkit.errors import MissingFeatureError, SchemaError, StorageError
 from tfrkit.ops.choose_records import choose_records
 from tfrkit.ops.sheet import SheetReport, sheet
-from tfrkit.pictures.masks import voc_palette
-from tfrkit.pictures.picture import class_color
-from tfrkit.pictures.tiles import FAULT, FAULT_MAT, MASK_SHARE, MAT, PAGE, Layout
+from tfrkit.pictures.colors import FAULT, FAULT_MAT, MASK_SHARE, MAT, PAGE, class_color, voc_palette
+from tfrkit.pictures.tiles import SheetLayout
 from tfrkit.testing.corruption import flip, frame_offsets
 
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
@@ -41,7 +40,7 @@ class Drawn:
         self.report = report
         with Image.open(path) as image:
             self.image = image.convert("RGB")
-        self._layout = Layout(len(report.tiles), columns, side)
+        self._layout = SheetLayout(len(report.tiles), columns, side)
 
     def at(self, place: int, x: int, y: int) -> tuple[int, ...]:
         """The colour of a pixel of a tile."""
@@ -163,7 +162,7 @@ def test_unreadable_class_names_are_noted_and_ids_are_shown(tmp_path: Path) -> N
     report = draw(write(tmp_path / "a", [{"image": encode(RED), "label": 0}])).report
     assert report.tiles[0].label == "0"
     assert report.notes == [
-        f"class names were not used, class ids expected in one row without gaps - at {tmp_path / 'classes.txt'}"
+        f"class names were not used, class ids expected without gaps - at {tmp_path / 'classes.txt'}"
     ]
 
 
@@ -244,8 +243,16 @@ def test_small_box_at_the_upper_edge_is_visible_next_to_its_name(tmp_path: Path)
 def test_box_that_cannot_be_drawn_is_a_crossed_tile(tmp_path: Path, sides: Any, cause: str) -> None:
     names = [f"image/object/bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax")]
     boxes = {name: np.array(values, np.float32) for name, values in zip(names, sides, strict=True)}
-    report = draw(write(tmp_path / "a", [{"image/encoded": encode(RED), **boxes}])).report
+    report = draw(write(tmp_path / "a", [{"image/encoded": encode(RED), **boxes}]), box_units="fraction").report
     assert report.tiles[0].cause == cause
+
+
+def test_boxes_in_pixels_are_drawn_without_an_option(tmp_path: Path) -> None:
+    sides = dict(zip(("xmin", "ymin", "xmax", "ymax"), (16.0, 8.0, 48.0, 56.0), strict=True))
+    row = {f"image/object/bbox/{side}": np.array([value], np.float32) for side, value in sides.items()}
+    drawn = draw(write(tmp_path / "a", [{"image/encoded": encode(BLUE), "image/object/class/label": [2], **row}]))
+    assert drawn.report.findings == []
+    assert [drawn.at(0, x, 64) for x in (30, 32, 64)] == [BLUE, class_color(2), BLUE]
 
 
 def test_mask_is_drawn_over_the_image_in_palette_colours(tmp_path: Path) -> None:
@@ -398,7 +405,7 @@ def test_output_is_not_replaced_by_accident(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="the output is one of the files to read"):
         sheet(source, tmp_path / "a.png", force=True)
     (tmp_path / "b.png").write_bytes(b"precious")
-    with pytest.raises(StorageError, match=r"the output is there already - at .*b\.png\n  replace it: force=True"):
+    with pytest.raises(StorageError, match=r"the output exists already - at .*b\.png\n  replace it: force=True"):
         sheet(source, tmp_path / "b.png")
     assert (tmp_path / "b.png").read_bytes() == b"precious"
     sheet(source, tmp_path / "b.png", force=True)
@@ -429,7 +436,7 @@ def test_dataset_without_images_is_refused_and_nothing_is_written(tmp_path: Path
         sheet(write(tmp_path / "a", [{"label": 1, "text": "x"}]), tmp_path / "x.png")
     with tfrkit.Writer(str(tmp_path / "raw")) as writer:
         writer.write_record(b"\xff\xfe no message")
-    with pytest.raises(SchemaError, match="expected Examples with images, got records that are none"):
+    with pytest.raises(SchemaError, match="expected Examples with images, got other records"):
         sheet(tmp_path / "raw", tmp_path / "x.png")
     (tmp_path / "empty.tfrecord").write_bytes(b"")
     with pytest.raises(StorageError, match="expected at least one readable record, got none"):

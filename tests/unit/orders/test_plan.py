@@ -56,8 +56,8 @@ def test_resumed_plan_continues_at_the_row() -> None:
         ({"world_size": 0}, "world_size expected at least 1, got 0"),
         ({"rank": 2, "world_size": 2}, "rank expected 0 to 1, got 2"),
         ({"even": "odd"}, "even expected 'drop' or 'pad', got 'odd'"),
-        ({"batch_size": 10, "world_size": 4}, "10 rows does not divide between 4 ranks\n.*8 or 12"),
-        ({"batch_size": 3, "world_size": 4}, "3 rows does not divide between 4 ranks\n.*work: 4"),
+        ({"batch_size": 10, "world_size": 4}, "10 rows cannot be divided between 4 ranks\n.*8 or 12"),
+        ({"batch_size": 3, "world_size": 4}, "3 rows cannot be divided between 4 ranks\n.*work: 4"),
     ],
 )
 def test_plan_that_cannot_be_raises(options: dict[str, object], message: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tfrkit.orders.split_names import find_nearest, find_splits, read_split_lengths
+from tfrkit.orders.split_names import find_nearest_split, find_splits, read_split_lengths
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 
@@ -112,7 +112,7 @@ def test_dataset_info_gives_lengths_of_shards(info: dict[str, Any], expected: di
     ],
 )
 def test_nearest_name_is_the_one_meant(name: str, known: list[str], expected: str | None) -> None:
-    assert find_nearest(name, known) == expected
+    assert find_nearest_split(name, known) == expected
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus beside the checkout")

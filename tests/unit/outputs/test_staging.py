@@ -37,7 +37,7 @@ def test_discarded_folder_leaves_nothing(tmp_path: Path) -> None:
 def test_nonempty_folder_needs_force_and_keeps_its_files(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "old").write_bytes(b"")
-    with pytest.raises(StorageError, match=r"there already - at .*\n  replace it: force=True"):
+    with pytest.raises(StorageError, match=r"exists already - at .*\n  replace it: force=True"):
         stage(tmp_path / "out")
     with stage(tmp_path / "out", force=True) as folder:
         folder.write("new", b"")
@@ -100,7 +100,7 @@ def test_file_appears_on_commit_only_and_is_replaced_with_force_only(tmp_path: P
             staged.file.write(bytes([round_number]))
             staged.commit()
         assert path.read_bytes() == bytes([round_number])
-    with pytest.raises(StorageError, match="there already"):
+    with pytest.raises(StorageError, match="exists already"):
         StagedFile(str(path), sources=(), force=False, nbytes=0)
     with StagedFile(str(path), sources=(), force=True, nbytes=0) as staged:
         staged.file.write(b"half")

@@ -81,6 +81,17 @@ def test_boxes_take_their_names_with_them() -> None:
     assert find_picture_features(Schema({"image/encoded": "image", **lists})).boxes is None
 
 
+@pytest.mark.parametrize("name", ["image/object/score", "image/object/class/score", "image/object/confidence"])
+def test_scores_of_boxes_are_found_next_to_them(name: str) -> None:
+    sides = [f"image/object/bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax")]
+    floats = {one: Spec("float", (None,)) for one in [*sides, name]}
+    schema = Schema({"image/encoded": Spec("bytes", logical="image"), **floats})
+    for boxes in (None, "image/object/bbox"):
+        found = find_picture_features(schema, boxes=boxes)
+        assert found.boxes is not None and found.boxes.score == name
+        assert name in found.names
+
+
 def test_features_of_several_kinds_are_left_out() -> None:
     mixed = Spec("int64", seen=("int64", "bytes"))
     assert find_picture_features(Schema({"image": "image", "label": mixed})).labels == ()

@@ -5,8 +5,9 @@ import pytest
 
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
+from tfrkit.pictures.colors import class_color
 from tfrkit.pictures.features import find_picture_features
-from tfrkit.pictures.picture import Box, PictureReader, class_color, fit_size, resize_nearest
+from tfrkit.pictures.picture import Box, PictureReader, fit_size, resize_nearest
 from tfrkit.sidecars.class_names import ClassNames
 
 
@@ -25,12 +26,6 @@ def test_boxes_of_tfds_have_their_vertical_sides_first() -> None:
     picture = reader.read(row)
     assert picture.boxes == [Box(0.25, 0.5, 0.5, 0.75, "e", class_color(4), 4)]
     assert (picture.label, picture.cause) == ("e", None)
-
-
-def test_colours_of_neighbouring_classes_are_far_apart() -> None:
-    colors = np.array([class_color(number) for number in range(90)], int)
-    assert np.abs(np.diff(colors, axis=0)).sum(axis=1).min() > 100
-    assert len({tuple(color) for color in colors[:60]}) == 60
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tfrkit.pictures.colors import PAGE
 from tfrkit.pictures.picture import Picture, Span
-from tfrkit.pictures.tiles import PAGE, Layout, Sheet, clean_text, fold, load_font, place_name, shorten
+from tfrkit.pictures.tiles import Sheet, SheetLayout, break_lines, clean_text, load_font, place_name, shorten
 
 FONT = load_font(12)
 
@@ -24,26 +25,26 @@ def test_shortened_text_fits(text: str) -> None:
 
 
 def test_folded_text_fits_and_says_if_there_was_more() -> None:
-    lines = fold("one two three four five six seven eight nine ten", FONT, 60, max_lines=3)
+    lines = break_lines("one two three four five six seven eight nine ten", FONT, 60, max_lines=3)
     assert len(lines) == 3
     assert all(FONT.getlength(line) <= 60 for line in lines)
     assert lines[-1].endswith("…")
-    assert fold("one two", FONT, 100, max_lines=3) == ["one two"]
+    assert break_lines("one two", FONT, 100, max_lines=3) == ["one two"]
 
 
 def test_layout_has_room_for_every_tile() -> None:
     for num_tiles in (1, 5, 6, 7, 36):
-        layout = Layout(num_tiles, 6, 64)
+        layout = SheetLayout(num_tiles, 6, 64)
         places = [layout.locate(place) for place in range(num_tiles)]
         assert len(set(places)) == num_tiles
         assert all(x + 64 < layout.width and y + 64 + layout.caption_height < layout.height for x, y in places)
 
 
 def test_caption_stays_in_its_column() -> None:
-    sheet = Sheet(Layout(2, 2, 64))
+    sheet = Sheet(SheetLayout(2, 2, 64))
     caption = [Span("a very long name of a class", (1, 2, 3)), Span("another one that finds no room")]
     sheet.put(0, Picture(caption, np.zeros((64, 64, 3), np.uint8)), 123_456)
-    x, y = Layout(2, 2, 64).locate(1)
+    x, y = SheetLayout(2, 2, 64).locate(1)
     beside = sheet.image.crop((x, y, sheet.image.width, sheet.image.height))
     assert beside.getextrema() == tuple((level, level) for level in PAGE)
 

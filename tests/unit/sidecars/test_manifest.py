@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tfrkit.errors import ContainerError, SchemaError
-from tfrkit.sidecars.manifest import Entry, Manifest, read_manifest, write_manifest
+from tfrkit.sidecars.manifest import Manifest, ShardEntry, read_manifest, write_manifest
 
 
 def test_manifest_reads_back_what_was_written(tmp_path):
@@ -34,9 +34,9 @@ def test_manifest_that_is_something_else_raises(tmp_path, content):
 @pytest.mark.parametrize(
     ("row", "entry"),
     [
-        ({"split": "train", "records": 3, "nbytes": 5, "sha256": "a" * 64}, Entry("train", 3, 5, "a" * 64)),
-        ({}, Entry(None, None, None, None)),
-        ({"split": 3, "records": -1, "nbytes": True, "sha256": "x"}, Entry(None, None, None, None)),
+        ({"split": "train", "records": 3, "nbytes": 5, "sha256": "a" * 64}, ShardEntry("train", 3, 5, "a" * 64)),
+        ({}, ShardEntry(None, None, None, None)),
+        ({"split": 3, "records": -1, "nbytes": True, "sha256": "x"}, ShardEntry(None, None, None, None)),
     ],
 )
 def test_entry_leaves_out_what_is_not_as_it_should_be(row, entry):

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfrkit.sidecars.update import ShardChange, update_info, update_manifest
+from tfrkit.sidecars.manifest import ShardChange, update_manifest
+from tfrkit.sidecars.update import update_info
 
 A, B, T = "d-train.tfrecord-00000-of-00002", "d-train.tfrecord-00001-of-00002", "d-test.tfrecord-00000-of-00001"
 

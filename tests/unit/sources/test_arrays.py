@@ -84,7 +84,7 @@ def test_label_array_is_for_stratifying(tmp_path):
     assert Arrays({"x": IMAGES, "y": LABELS}, label="y").scan(str(tmp_path)).items.labels.tolist() == LABELS.tolist()
     with pytest.raises(SourceError, match="label expected one of x, y, got 'z'"):
         Arrays({"x": IMAGES, "y": LABELS}, label="z").scan(str(tmp_path))
-    with pytest.raises(SourceError, match="label expected one integer a record, got uint8"):
+    with pytest.raises(SourceError, match="label expected one integer per record, got uint8"):
         Arrays({"x": IMAGES, "y": LABELS}, label="x").scan(str(tmp_path))
 
 

@@ -13,8 +13,8 @@ from tfrkit.sources.boxes import BoxFitter, Corners, clean_name, clip_box, judge
         ((0, 0, 320, 240), None),
         ((1, 1, 2, 2), None),
         ((-0.4, 0, 320.4, 240.4), None),  # rounding of the tool that drew it
-        ((20, 1, 10, 9), "corners exchanged"),
-        ((1, 20, 9, 10), "corners exchanged"),
+        ((20, 1, 10, 9), "corners swapped"),
+        ((1, 20, 9, 10), "corners swapped"),
         ((5, 5, 5, 9), "has no area"),
         ((5, 5, 9, 5), "has no area"),
         ((-0.5, 0, 10, 10), "is outside its image, 320x240"),

@@ -129,8 +129,8 @@ def annotation(**changes: Any) -> dict[str, Any]:
         ({"bbox": None}, "bbox expected [x, y, width, height], got None"),
         ({"bbox": [1, 1, 2, float("nan")]}, "bbox expected numbers, got nan"),
         ({"bbox": [1, 1, 2, "2"]}, "bbox expected numbers, got '2'"),
-        ({"category_id": 5}, "category_id 5 is that of no category"),
-        ({"image_id": 99}, "image_id 99 is that of no image"),
+        ({"category_id": 5}, "category_id 5 does not belong to a category"),
+        ({"image_id": 99}, "image_id 99 does not belong to an image"),
         ({"iscrowd": 2}, "iscrowd expected 0 or 1, got 2"),
         ({"area": "big"}, "area expected a number, got 'big'"),
     ],
@@ -169,12 +169,12 @@ def test_coco_masks_need_an_outline_of_every_object_that_is_stored(tmp_path: Pat
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("{\n1", "not sound JSON, .* - at c.json, line 2"),
+        ("{\n1", "not valid JSON, .* - at c.json, line 2"),
         ("[]", "expected a COCO file .*, got list"),
         ('{"a": 1}', "with a list of images, got the keys a"),
         ('{"images": [1]}', "images expected objects, got int at 0"),
         ('{"images": [], "annotations": {}}', "with a list of annotations"),
-        ("[" * 100_000, "not sound JSON"),
+        ("[" * 100_000, "not valid JSON"),
     ],
 )
 def test_parse_coco_what_is_no_coco_file_is_refused(text: str, match: str) -> None:

@@ -164,7 +164,7 @@ def test_number_as_python_writes_it_and_an_empty_cell_are_refused(tmp_path):
 def test_file_in_utf_16_is_named_as_such(tmp_path, encoding):
     path = Path(make(tmp_path, *ROWS))
     path.write_bytes(("\ufeff" + path.read_text(encoding="utf-8")).encode(encoding))
-    with pytest.raises(SourceError, match='begins as UTF-16 does: encoding="utf-16"'):
+    with pytest.raises(SourceError, match='looks like UTF-16: encoding="utf-16"'):
         sources.csv_boxes(str(path), image_root=str(tmp_path / "pics")).scan("")
     assert not sources.csv_boxes(str(path), image_root=str(tmp_path / "pics"), encoding="utf-16").scan("").problems
 

@@ -364,10 +364,10 @@ def test_sheet_shows_pixels_as_stored(tmp_path: Path) -> None:
     assert report.ok
     page = np.asarray(Image.open(tmp_path / "sheet.png").convert("RGB"))
     rows = read(tmp_path / "out")
-    from tfrkit.pictures.tiles import Layout
+    from tfrkit.pictures.tiles import SheetLayout
 
     for place, row in enumerate(rows):
-        x, y = Layout(16, 4, 48).locate(place)
+        x, y = SheetLayout(16, 4, 48).locate(place)
         height, width = row["pixels"].shape[:2]
         left, top = x + (48 - width) // 2, y + (48 - height) // 2
         assert np.array_equal(page[top : top + height, left : left + width], row["pixels"])

@@ -144,9 +144,7 @@ def test_table_many_offenders_are_counted(tmp_path: Path, way: str) -> None:
 
 def test_table_integer_too_large_is_named(tmp_path: Path, way: str) -> None:
     [problem] = scan_text(tmp_path, "a\n1\n9223372036854775808\n").problems
-    assert problem.reason.startswith(
-        "expected integers of 64 bits with sign, got larger: '9223372036854775808' at line 3"
-    )
+    assert problem.reason.startswith("expected signed 64-bit integers, got larger: '9223372036854775808' at line 3")
 
 
 @pytest.mark.parametrize("cell", ["9007199254740993", "1e400", "123456789012345678901"])
@@ -249,8 +247,8 @@ def test_table_csv_line_of_a_cell_counts_ragged_rows_and_line_feeds(tmp_path: Pa
         (b"", "header with names of columns, got an empty file"),
         (b"\na,b\n", "got an empty first line"),
         (b"a,a\n1,2\n", "columns expected different names, got twice 'a'"),
-        (b'a,b\n"x,1\n', "not sound CSV, unexpected end of data - at .*t.csv, line 2"),
-        (b'a,b\n"x"y,1\n', "not sound CSV, .* - at .*t.csv, line 2"),
+        (b'a,b\n"x,1\n', "not valid CSV, unexpected end of data - at .*t.csv, line 2"),
+        (b'a,b\n"x"y,1\n', "not valid CSV, .* - at .*t.csv, line 2"),
         (b"a,b\n\xff,1\n", "expected utf-8 text, got byte 0xff .*\n.*encoding="),
         (b"\x1f\x8b\x08\x00a", "expected text, got a compressed file"),
     ],
@@ -514,7 +512,7 @@ def test_table_json_lines_bad_lines_are_all_named_and_left_out(tmp_path: Path) -
     ]
     scan = scan_text(tmp_path, "\n".join(lines), "t.jsonl")
     assert [(problem.key.rpartition(", ")[2], problem.reason) for problem in scan.problems] == [
-        ("line 2", "not sound JSON, expecting value"),
+        ("line 2", "not valid JSON, expecting value"),
         ("line 3", "expected one object per line, got list"),
         ("line 4", "column 'a' expected numbers or text, got null inside a list"),
         ("line 5", "column 'a' expected numbers or text, got an object inside a list"),
@@ -529,7 +527,7 @@ def test_table_json_lines_bad_lines_are_all_named_and_left_out(tmp_path: Path) -
     [
         ([1, 2, "x"], "expected values of one type, got integers and text; text in lines 3"),
         ([1, 2, [3]], "expected lists or single values in all lines, got both; lists in lines 3"),
-        ([1, 1 << 63], "expected integers of 64 bits with sign, got larger ones in lines 2"),
+        ([1, 1 << 63], "expected signed 64-bit integers, got larger ones in lines 2"),
         ([0.5, (1 << 53) + 1], "expected numbers that fit in float64, got integers that it would round in lines 2"),
     ],
 )
@@ -706,7 +704,7 @@ def test_table_unsupported_arrow_types_are_named_until_excluded(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("column", "reason"),
     [
-        (lambda: pyarrow.array([1, 2**63], pyarrow.uint64()), "integers of 64 bits with sign, got 9223372036854775808"),
+        (lambda: pyarrow.array([1, 2**63], pyarrow.uint64()), "signed 64-bit integers, got 9223372036854775808"),
         (lambda: pyarrow.array([[1], [2, None]]), "list expected values, got a null inside"),
     ],
 )
@@ -793,13 +791,13 @@ def test_table_parquet_page_that_does_not_fit_its_checksum_is_refused(tmp_path: 
     data = bytearray(path.read_bytes())
     data[20_000] ^= 1
     path.write_bytes(data)
-    with pytest.raises(SourceError, match="not a sound Parquet or Arrow file"):
+    with pytest.raises(SourceError, match="not a valid Parquet or Arrow file"):
         Table(path).scan(str(tmp_path))
 
 
 @needs_arrow
 def test_table_damaged_parquet_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="not a sound Parquet or Arrow file"):
+    with pytest.raises(SourceError, match="not a valid Parquet or Arrow file"):
         Table(save(tmp_path / "t.parquet", b"PAR1 nonsense")).scan(str(tmp_path))
 
 

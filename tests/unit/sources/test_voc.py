@@ -14,7 +14,8 @@ from PIL import Image
 
 from tfrkit.errors import SourceError
 from tfrkit.images.encode import ImageOptions
-from tfrkit.pictures.masks import encode_indices, parse_color_map, voc_colors
+from tfrkit.pictures.colors import voc_colors
+from tfrkit.pictures.masks import encode_indices, parse_color_map
 from tfrkit.sources.base import Scan
 from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.voc_det import VocDet
@@ -103,8 +104,8 @@ FILE = '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><annotation>&x;</a
         (FILE, "without a document type, got one.* - at a.xml, line 1"),
         ("<!DOCTYPE annotation><annotation/>", "without a document type"),
         ("", "got an empty file - at a.xml"),
-        ("<annotation>\n<object>", "not sound XML, .* - at a.xml, line 2"),
-        ("<annotation>\n&undefined;</annotation>", "not sound XML, undefined entity - at a.xml, line 2"),
+        ("<annotation>\n<object>", "not valid XML, .* - at a.xml, line 2"),
+        ("<annotation>\n&undefined;</annotation>", "not valid XML, undefined entity - at a.xml, line 2"),
         ("<html/>", "expected a VOC <annotation>, got <html>"),
         ("<a>" * 100, "64 levels, got more"),
         ('<?xml version="1.0" encoding="klingon"?><annotation/>', "expected a known encoding, got 'klingon'"),
@@ -351,15 +352,15 @@ def test_voc_det_all_bad_inputs_are_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "JPEGImages/void.jpg").write_bytes(b"")
     scan = VocDet(str(tmp_path)).scan("")
     assert problems_of(scan) == {
-        "Annotations/swapped.xml, line 2": "box (20, 1, 1, 20) has its corners exchanged, expected xmin < xmax "
+        "Annotations/swapped.xml, line 2": "box (20, 1, 1, 20) has its corners swapped, expected xmin < xmax "
         "and ymin < ymax",
         "Annotations/outside.xml, line 2": "box (1, 1, 61, 20) is outside its image, 60x40",
         "Annotations/outside.xml, line 3": "box (1, 1, 600, 20) is outside its image, 60x40",
         "Annotations/scaled.xml": "annotation expected an image of 640x480, got one of 60x40",
         "Annotations/turned.xml": "annotation expected an image of 40x60, got one of 60x40, "
-        "width and height are exchanged",
+        "width and height are swapped",
         "Annotations/text.xml, line 2": "xmin expected a number, got 'x'",
-        "Annotations/broken.xml, line 1": "not sound XML, no element found",
+        "Annotations/broken.xml, line 1": "not valid XML, no element found",
         "Annotations/alone.xml": "no image 'alone.jpg', which the annotation names, and none called 'alone'",
         "JPEGImages/bare.jpg": "image has no annotation (.xml)",
         "JPEGImages/void.jpg": "expected an image, got an empty file",
@@ -439,7 +440,7 @@ def test_voc_det_annotation_that_could_mean_two_images_is_a_problem(tmp_path: Pa
     save_image(tmp_path / "b.jpg")
     save_text(tmp_path / "a.xml", make_xml(filename="b.jpg"))
     scan = VocDet(str(tmp_path)).scan("")
-    assert "annotation names 'b.jpg', but 'a.jpg' is called like it" in problems_of(scan)["a.xml"]
+    assert "annotation names 'b.jpg', but 'a.jpg' has the same name" in problems_of(scan)["a.xml"]
 
 
 def test_voc_det_two_annotations_of_one_image_are_both_named(tmp_path: Path) -> None:

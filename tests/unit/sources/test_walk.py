@@ -71,7 +71,7 @@ def test_link_to_itself_is_kept_for_the_reader_to_name(tmp_path):
     (tmp_path / "x.jpg").symlink_to("x.jpg")
     (tmp_path / "loop").symlink_to("loop")
     assert [file.key for file in find_images(str(tmp_path)).files] == ["loop", "x.jpg"]
-    with pytest.raises(SourceError, match="expected a folder of images, got a link that leads nowhere - at "):
+    with pytest.raises(SourceError, match="expected a folder of images, got a dangling link - at "):
         require_folder(str(tmp_path / "loop"), "images")
 
 

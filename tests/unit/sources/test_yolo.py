@@ -115,7 +115,7 @@ def test_parse_data_yaml_reads_places() -> None:
         ("names: {0: {a: b}}\n", "key 'names' expected a word, a flat list or a flat map, got a mapping"),
         ("names: [a\n", "expected YAML, expected ',' or ']', .* - at d.yaml, line 2"),
         ("names: *x\n", "expected YAML, found undefined alias 'x' - at d.yaml, line 1"),
-        ("names: " + "[" * 100_000, "expected YAML, got lists inside lists without end - at d.yaml"),
+        ("names: " + "[" * 100_000, "expected YAML, got endlessly nested lists - at d.yaml"),
         ("names:\n  cat: 0\n", "names expected a list, or numbers with names"),
     ],
 )
@@ -240,7 +240,7 @@ def test_yolo_bad_lines_are_named_at_once(tmp_path: Path) -> None:
     save_text(tmp_path / "labels/orphan.txt", "0 .5 .5 .2 .2")
     scan = Yolo(str(tmp_path)).scan("")
     assert {problem.key: (problem.reason, problem.blocking) for problem in scan.problems} == {
-        "labels/orphan.txt": ("label file belongs to no image", False),
+        "labels/orphan.txt": ("label file has no image", False),
         "labels/class.txt, line 1": ("class 7 is not one of the 2 classes, 0 to 1", True),
         "labels/out.txt, line 1": ("box (39, 16, 69, 24) is outside its image, 60x40", False),
         "labels/word.txt, line 1": ("expected numbers, got 'cat'", False),
@@ -255,7 +255,7 @@ def test_yolo_image_without_label_file_has_no_objects_by_default(tmp_path: Path)
     save_image(tmp_path / "images/train/b.jpg")
     scan = Yolo(str(tmp_path)).scan("")
     assert rows_of(scan)["images/train/b.jpg"]["image/object/class/label"].tolist() == []
-    assert "images without a label file, taken to have no objects: 1" in scan.notes
+    assert "images without a label file, assumed to have no objects: 1" in scan.notes
     [problem] = Yolo(str(tmp_path), missing_labels="fail").scan("").problems
     assert (problem.key, problem.reason) == ("labels/train/b.txt", "cannot open, no such file or directory")
 

@@ -6,7 +6,7 @@ import pytest
 
 import tfrkit
 from tfrkit.errors import RemoteAddressError, StorageError
-from tfrkit.storage.addresses import require_local
+from tfrkit.storage.addresses import parse_remote, require_local, signature_of
 
 ADDRESSES = {
     "s3://bucket/x.tfrecord": "aws s3 cp s3://bucket/x.tfrecord .",
@@ -21,10 +21,34 @@ ADDRESSES = {
 
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_address_is_refused_with_the_tool_that_fetches_it(address: str) -> None:
-    with pytest.raises(RemoteAddressError, match="expected a path of this machine, got an address") as caught:
+    with pytest.raises(RemoteAddressError, match="expected a local path, got a remote address") as caught:
         require_local(address)
     assert ADDRESSES[address] in str(caught.value)
     assert isinstance(caught.value, StorageError)
+
+
+def test_address_has_a_store_and_a_key() -> None:
+    assert parse_remote("s3a://bucket//data/x") == ("s3", "s3://bucket", "data/x")
+    assert parse_remote(str(Path("gs://bucket/x"))) == ("gs", "gs://bucket", "x")
+    assert parse_remote("abfs://box@account.dfs.core.windows.net/x") == (
+        "az", "az://box@account.dfs.core.windows.net", "x",
+    )  # fmt: skip
+    assert parse_remote("data/x") is None
+    with pytest.raises(StorageError, match="expected s3://bucket/key, got no bucket"):
+        parse_remote("s3://")
+
+
+def test_signed_part_is_kept_out_of_names() -> None:
+    found = parse_remote("https://host/x.tfrecord?X-Amz-Signature=secret")
+    assert found is not None and "secret" not in str(found)
+    assert signature_of(found.address) == "X-Amz-Signature=secret"
+    assert parse_remote("https://host/x.tfrecord") == found
+    with pytest.raises(RemoteAddressError) as caught:
+        require_local("https://host/y?X-Amz-Signature=secret")
+    assert "secret" not in str(caught.value)
+    with pytest.raises(StorageError, match="without name and password") as caught_login:
+        parse_remote("https://me:secret@host/x")
+    assert "secret" not in str(caught_login.value)
 
 
 def test_file_address_is_answered_with_its_path() -> None:
@@ -44,17 +68,12 @@ def test_file_that_is_called_so_is_one(tmp_path: Path, monkeypatch: pytest.Monke
     require_local("s3://x")
 
 
-def test_open_writer_and_build_refuse_addresses_and_create_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_build_refuses_addresses_and_creates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for act in (
-        lambda: tfrkit.open("s3://bucket/x"),
-        lambda: tfrkit.open([Path("gs://bucket/x")]),
-        lambda: tfrkit.Writer("s3://bucket/x.tfrecord"),
         lambda: tfrkit.build([{"a": 1}], "s3://bucket/out"),
         lambda: tfrkit.build(tfrkit.sources.class_folders("s3://bucket/photos"), "out"),
     ):
-        with pytest.raises(RemoteAddressError, match="expected a path of this machine"):
+        with pytest.raises(RemoteAddressError, match="expected a local path"):
             act()
     assert list(tmp_path.iterdir()) == []

@@ -41,7 +41,7 @@ def test_file_system_without_such_a_sync_is_no_error(
 def test_writer_says_that_its_folder_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = LocalWriter(str(tmp_path / "x"))
     fail_sync(monkeypatch, errno.EIO, only_folders=True)
-    with pytest.raises(StorageError, match="does not confirm what was written, input/output error"):
+    with pytest.raises(StorageError, match="does not confirm the write, input/output error"):
         writer.commit()
 
 
@@ -65,7 +65,7 @@ def test_every_file_of_a_tree_is_synced(tmp_path: Path, monkeypatch: pytest.Monk
     sync_tree(str(tmp_path), "out")
     assert len(synced) == num_files + 2
     fail_sync(monkeypatch, errno.EIO)
-    with pytest.raises(StorageError, match=r"not confirm what was written, input/output error - at out/a/\d"):
+    with pytest.raises(StorageError, match=r"not confirm the write, input/output error - at out/a/\d"):
         sync_tree(str(tmp_path), "out")
 
 
@@ -77,7 +77,7 @@ def test_disk_failure_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(_native, "sync_disk", fail)
-    with pytest.raises(StorageError, match="does not confirm what was written, input/output error - at out"):
+    with pytest.raises(StorageError, match="does not confirm the write, input/output error - at out"):
         sync_tree(str(tmp_path), "out")
 
 

@@ -52,16 +52,18 @@ def find_chromium() -> str:
     return found
 
 
+def list_flags() -> list[str]:
+    flags = ["--force-device-scale-factor=1", "--disable-lcd-text", "--font-render-hinting=none"]
+    return [*flags, "--no-sandbox"] if os.geteuid() == 0 else flags  # Chromium refuses to run as root with it
+
+
 @pytest.fixture(scope="session")
 def chromium_with() -> Iterator[Callable[..., Any]]:
     """Starts Chromium with more flags."""
     from playwright.sync_api import sync_playwright
 
-    flags = ["--force-device-scale-factor=1", "--disable-lcd-text", "--font-render-hinting=none"]
-    if os.geteuid() == 0:
-        flags.append("--no-sandbox")  # Chromium refuses to run as root with it
     with sync_playwright() as tool:
-        yield lambda *more: tool.chromium.launch(executable_path=find_chromium(), args=[*flags, *more])
+        yield lambda *more: tool.chromium.launch(executable_path=find_chromium(), args=[*list_flags(), *more])
 
 
 @pytest.fixture(scope="session")
@@ -192,7 +194,7 @@ def fake_view(open_view: Callable[..., View], request: pytest.FixtureRequest) ->
 @pytest.fixture(scope="session")
 def datasets_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The datasets of `datasets.py`, one folder each, and what is exported from them."""
-    from datasets import make_damaged, make_mixed, make_scenes, make_sequences
+    from datasets import make_copies, make_damaged, make_mixed, make_scenes, make_sequences
 
     folder = tmp_path_factory.mktemp("view")
     make_scenes(folder / "scenes")
@@ -200,6 +202,7 @@ def datasets_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_mixed(folder / "changed", changed=5)
     make_damaged(folder / "damaged")
     make_sequences(folder / "sequences")
+    make_copies(folder / "copies")
     return folder
 
 

@@ -150,6 +150,18 @@ def frame_starts(data: bytes | bytearray) -> list[int]:
     return starts
 
 
+def make_copies(folder: Path) -> Path:
+    """Pictures in two splits; two of the training split are also in the test split."""
+    folder.mkdir(parents=True, exist_ok=True)
+    random = np.random.default_rng(9)
+    rows = [scene(number, random) for number in range(24)]
+    for split, numbers in (("train", range(18)), ("test", [*range(18, 24), 3, 7])):
+        with tfr.Writer(str(folder / f"copies-{split}.tfrecord"), floats="float32") as writer:
+            for number in numbers:
+                writer.write(rows[number])
+    return folder
+
+
 def make_sequences(folder: Path) -> Path:
     """SequenceExamples: frames that are pictures, and numbers per frame."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ failure in the middle. Record n is a picture of one colour, `color_of(n)`, with 
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import struct
@@ -27,6 +28,7 @@ TYPES = {
     ".js": "text/javascript",
     ".css": "text/css",
     ".json": "application/json",
+    ".tsv": "text/tab-separated-values",
     ".svg": "image/svg+xml",
     ".html": "text/html",
 }
@@ -159,6 +161,39 @@ class FakeServer:
             },
         }
 
+    def report(self) -> dict[str, Any]:
+        figure = {"min": 0.0, "max": 1.0, "mean": 0.5, "std": 0.3, "splits": [60, 20]}
+        bins = [{"from": i / 4, "to": (i + 1) / 4, "count": 20, "splits": [15, 5]} for i in range(4)]
+        counts = [{"value": i, "text": name, "count": 20 - i, "splits": [15 - i, 5]} for i, name in enumerate(CLASSES)]
+        picture = {"file": "a", "record": 0, "caption": "cat", "cause": None, "width": 8, "height": 8, "boxes": []}
+        picture |= {"type": "image/png", "data": base64.b64encode(png(Image.new("RGB", (8, 8)))).decode(), "number": 0}
+        facts = {"type": "float", "present": 80, "distinct": 80, "distinct_exact": True, "top": [], "text": None}
+        sizes = [{"width": 40, "height": 30, "count": 9}, {"width": 30, "height": 30, "count": 1}]
+        none = {"lengths": None, "frames": None, "sizes": None, "numbers": None, "meaning": "", **facts}
+        return {
+            "title": "a",
+            "kind": "example",
+            "records": self.count,
+            "bytes": 1000,
+            "num_files": 2,
+            "splits": [{"name": "train", "records": 60, "files": 1}, {"name": "test", "records": 20, "files": 1}],
+            "warnings": [
+                {"level": level, "kind": "constant", "n": 9, "names": ["a"]} for level in ("bad", "warn", "note")
+            ],
+            "classes": [
+                {"feature": "label", "num_classes": 5, "largest_to_smallest": 1.2, "sums": [60, 20], "classes": counts}
+            ],
+            "rarest": {"feature": "label", "classes": [{"value": 0, "text": "cat", "count": 1, "pictures": [picture]}]},
+            "samples": [picture],
+            "copies": {"counts": {"leak": 1}, "pairs": [{"kind": "leak", "records": [picture, picture]}]},
+            "findings": [{"file": "a", "record": 3, "cause": "damaged", "position": 3}],
+            "features": [
+                {"name": "score", **none, "numbers": {**figure, "bins": bins}},
+                {"name": "image", **none, "pictures": {"step": 1, "formats": {"PNG": 10}, "sizes": sizes}},
+            ],
+            "tables": [{"name": "table", "heads": ["name", "min"], "rows": [["score", 0.0]]}],
+        }
+
     def figures(self) -> list[dict[str, Any]]:
         each = self.sample // 5
         values = [
@@ -255,6 +290,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "api/figures":
             data = {"of": fake.sample, "total": fake.count, "figures": fake.figures()}
             self.events(("sample", {"is_exact": False, **data}), ("exact", {"is_exact": True, **data}))
+        elif path == "api/report":
+            self.events(("sample", fake.report()), ("exact", fake.report()))
         elif path == "api/select":
             if fake.select_failure:
                 self.events(("fail", {"ok": False, "error": fake.select_failure, "status": 400, "where": {}}))

@@ -29,12 +29,15 @@ def test_first_last_and_random_records_of_many_are_reached_by_number(fake_view: 
 @pytest.mark.parametrize("start", [0, 500, 50_000_000, MANY - 200])
 def test_wheel_moves_at_most_two_rows_anywhere(fake_view: Callable[..., Any], start: int) -> None:
     view = fake_view(MANY)
-    before = view.open(f"top={start}")
+    view.open(f"top={start}")
+    view.page.wait_for_load_state("networkidle")  # the first tiles move the grid, and each that arrives is reported
     view.page.mouse.move(900, 500)
+    last = "window.drawnEvents.findLast((one) => one.what === 'grid')"
     for notch in (100, -100):
-        after = view.after(lambda by=notch: view.page.mouse.wheel(0, by), "grid")
-        assert 0 < abs(after["top"] - before["top"]) <= 100
-        before = after
+        before = view.page.evaluate(f"{last}.top")
+        view.page.mouse.wheel(0, notch)
+        after = view.page.wait_for_function(f"(before) => {last}.top !== before && {last}", arg=before).json_value()
+        assert 0 < abs(after["top"] - before) <= 100
 
 
 def test_bar_reaches_both_ends_and_the_middle(fake_view: Callable[..., Any]) -> None:

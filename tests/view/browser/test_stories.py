@@ -68,6 +68,7 @@ def test_ticks_and_text_choose_the_records_of_sql(real_view: RealView, datasets_
     wanted = [number for number, row in enumerate(rows_of(datasets_folder / "scenes")) if row["label"] == 3]
     assert condition == "label = 3"
     drawn = view.wait(0, what="grid", count=len(wanted))
+    view.page.wait_for_function("() => !document.querySelector('.tile-wait:not([hidden])')")
     numbers = view.texts(".tile:not([hidden]) .tile-number")
     assert [int(text) for text in numbers] == wanted[: drawn["last"] + 1]
     assert f"{len(wanted)} of 96" in view.page.locator(".status").inner_text()
@@ -182,7 +183,7 @@ def test_a_guess_is_a_switch_that_stays_in_the_address(real_view: RealView) -> N
 
 def test_statistics_page_names_figures_splits_and_rare_classes(real_view: RealView) -> None:
     view = real_view("scenes")
-    view.open("view=stats", "rare")
+    view.open("view=stats", "stats", is_exact=True)
     text = view.page.locator(".stats-page").inner_text()
     assert "96" in text
     assert "train 72" in text
@@ -190,16 +191,38 @@ def test_statistics_page_names_figures_splits_and_rare_classes(real_view: RealVi
     assert "brightness" in text
     assert view.violations() == []
     view.shot("statistics")
-    view.after(lambda: view.page.get_by_role("button", name="train").click(), "selection")
+    view.after(lambda: view.page.get_by_role("button", name="train", exact=True).click(), "selection")
     assert view.state()["split"] == "train"
 
 
-def test_check_of_all_records_lists_damage(real_view: RealView) -> None:
+def test_statistics_page_lists_damage_first_and_leads_to_it(real_view: RealView) -> None:
     view = real_view("damaged")
-    view.open("view=stats", "stats")
-    found = view.after(lambda: view.page.get_by_role("button", name="Check all records").click(), "check")
-    assert found["count"] == 2
-    assert view.page.locator(".check-list button").count() == 2
+    view.open("view=stats", "stats", is_exact=True)
+    assert view.texts(".alert.bad") == ["Damaged places, left out: 2"]
+    places = view.page.locator(".finding-list button")
+    assert places.count() == 2
+    view.after(lambda: places.first.click(), "detail")
+    assert view.page.locator(".damage-note").count() == 1
+
+
+def test_copies_are_looked_for_on_request(real_view: RealView) -> None:
+    view = real_view("copies")
+    view.open("view=stats", "stats", is_exact=True)
+    assert view.page.locator(".pair").count() == 0
+    view.after(lambda: view.page.get_by_role("button", name="Look for copies").click(), "stats", deep="1")
+    assert "Records in two splits: 2" in view.texts(".alert.bad")
+    assert view.page.locator(".pair img").count() == 4
+    assert view.violations() == []
+
+
+def test_class_in_statistics_shows_its_records(real_view: RealView, datasets_folder: Path) -> None:
+    view = real_view("scenes")
+    view.open("view=stats", "stats", is_exact=True)
+    rows = rows_of(datasets_folder / "scenes")
+    wanted = [number for number, row in enumerate(rows) if b"triangle" in row["image/object/class/text"]]
+    drawn = view.after(lambda: view.page.get_by_role("button", name="triangle").first.click(), "selection")
+    assert drawn["count"] == len(wanted)
+    assert view.state()["where"] == """list_contains("image/object/class/text", 'triangle')"""
 
 
 def test_two_datasets_are_compared_row_by_row(real_view: RealView) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +14,14 @@ MOST = 150 * 1024
 
 
 def load() -> dict[str, list[str]]:
-    flat = {}
-    for key, value in json.loads((WEB / "words.json").read_text()).items():
-        flat.update(
-            {f"{key}.{part}": text for part, text in value.items()} if isinstance(value, dict) else {key: value}
-        )
-    return flat
+    words, group = {}, ""
+    for line in (WEB / "words.tsv").read_text("utf-8").splitlines():
+        key, *texts = line.split("\t")
+        if texts:
+            words[group + key] = texts
+        else:
+            group = f"{key}."
+    return words
 
 
 def test_every_text_has_the_same_placeholders_in_both_languages() -> None:
@@ -30,8 +31,9 @@ def test_every_text_has_the_same_placeholders_in_both_languages() -> None:
 
 def test_every_text_of_the_page_is_in_the_file_and_every_entry_is_used() -> None:
     code = "".join(path.read_text() for path in WEB.glob("*.js"))
-    used = set(re.findall(r'\bt\("([\w.]+)"', code)) | set(re.findall(r'"((?:hex|detail|check)\.\w+)"', code))
+    used = set(re.findall(r'\bt\("([\w.]+)"', code)) | set(re.findall(r'"((?:hex|detail)\.\w+)"', code))
     built = ("role.", "guess.", "kind.", "diff.", "key.", "overlay.", "export.", "stat.", "view.", "order.")
+    built += ("stats.", "table.", "warn.", "fact.")
     known = load().keys()
     assert used <= known
     assert [key for key in known - used if not key.startswith(built)] == []

@@ -134,7 +134,7 @@ def diff(
 
 @contextmanager
 def _open(address: Address | Iterable[Address]) -> Iterator[ShardSet]:
-    shard_set = ShardSet([Shard.open(path) for path in find_shards(address, incomplete="warn")], Policy())
+    shard_set = ShardSet(Shard.open_all(find_shards(address, incomplete="warn")), Policy())
     try:
         if shard_set.is_pipe:
             raise StorageError(

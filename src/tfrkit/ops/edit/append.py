@@ -16,7 +16,7 @@ from tfrkit.features.schema import Schema, find_mismatches, show_name
 from tfrkit.ops.edit.change import Changed, ChangeOptions, Put, ShardWork, keep_all, open_to_change
 from tfrkit.ops.edit.query import find_classes
 from tfrkit.ops.edit.write import Change
-from tfrkit.orders.split_names import find_nearest, find_splits
+from tfrkit.orders.split_names import find_nearest_split, find_splits
 from tfrkit.passes.frame_sources import FrameSources, deal_frames, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.read import Sidecars
@@ -126,7 +126,7 @@ def _ask_for_split(names: list[str]) -> ValueError:
 
 
 def _refuse_split(sidecars: Sidecars, wanted: str, names: list[str]) -> StorageError:
-    nearest = find_nearest(wanted, names)
+    nearest = find_nearest_split(wanted, names)
     meant = "" if nearest is None else f", did you mean {nearest!r}"
     known = f"splits: {', '.join(names)}" if names else "the names of the files have no splits"
     return StorageError(f"no split {wanted!r}{meant}", shard=sidecars.folders[0] or ".", hint=known)
@@ -209,7 +209,7 @@ def _plan(
     if not any(numbered) and len(chosen) == 1:
         _grow(sources, added, numbers[0], chosen[0], progress)
         return works
-    names = _number_anew(chosen, len(counted)) if all(numbered) else _name_new(sources, added, split, counted)
+    names = _renumber(chosen, len(counted)) if all(numbered) else _name_new(sources, added, split, counted)
     new = []
     for (at, count), name in zip(counted, names, strict=True):
         work = ShardWork(name, split, None, compression, count.num_records, added=count.num_records)
@@ -250,7 +250,7 @@ def _make_feed(sources: FrameSources, number: int, progress: Progress) -> Callab
     return feed
 
 
-def _number_anew(works: Sequence[ShardWork], num_new: int) -> list[str]:
+def _renumber(works: Sequence[ShardWork], num_new: int) -> list[str]:
     """Rename the shards of a numbered set for a larger one; return the names of the new shards."""
     found = [_NUMBERED.fullmatch(work.name) for work in works]
     parts = [match.groups() for match in found if match is not None]

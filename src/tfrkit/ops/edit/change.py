@@ -19,7 +19,7 @@ from tfrkit.ops.reshape.rewrite import FileCounts
 from tfrkit.passes.frame_sources import FrameSources, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.storage import transaction
-from tfrkit.storage.resolve import Address
+from tfrkit.storage.resolve import Address, require_local_address
 
 Put = Callable[[Any], None]
 """Takes whole frames of a shard."""
@@ -155,6 +155,7 @@ class Changed(FileCounts):
 def open_to_change(address: Address | Iterable[Address], options: ChangeOptions) -> Iterator[FrameSources]:
     """Open the shards of an address, all in one folder. With `in_place`, first roll back an interrupted change."""
     notes = []
+    require_local_address(address)
     if options.in_place and restore_change(address):
         notes.append("an interrupted change was undone first")
     with open_sources(address, incomplete=options.incomplete) as sources:

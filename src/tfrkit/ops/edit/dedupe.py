@@ -20,7 +20,7 @@ from tfrkit.ops.edit.change import Changed, ChangeOptions, keep_all, open_to_cha
 from tfrkit.ops.edit.edit import drop_records, note_empty
 from tfrkit.ops.edit.write import Change
 from tfrkit.ops.query.errors import quote_name
-from tfrkit.ops.query.query import Session
+from tfrkit.ops.query.query import QuerySession
 from tfrkit.ops.query.scan import QueryTable
 from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS
 from tfrkit.passes.frame_sources import FrameSources
@@ -159,7 +159,7 @@ def _group_by_values(sources: FrameSources, by: Sequence[str], jobs: int | None)
     is_absent = " or ".join(f"{column} is null" for column, _ in columns)
     keys = ", ".join([key for _, key in columns] + [f"case when {is_absent} then {RECORD_COLUMN} end"])
     text = f"select min({RECORD_COLUMN}) over (partition by {keys}) from {_TABLE} order by {RECORD_COLUMN}"
-    session = Session(
+    session = QuerySession(
         text,
         {_TABLE: sources.paths},
         binary=(),

@@ -13,7 +13,7 @@ from tfrkit.codec.set_features import set_features
 from tfrkit.container.records import Policy, read_list
 from tfrkit.container.writer import frame_records
 from tfrkit.errors import CodecError, QueryError, Step, StorageError, misuse
-from tfrkit.features.names import TEXTS_OF_LABELS
+from tfrkit.features.name_words import TEXTS_OF_LABELS
 from tfrkit.features.schema import show_name
 from tfrkit.ops.edit.change import Changed, ChangeOptions, Put, ShardWork, keep_all, open_to_change
 from tfrkit.ops.edit.query import Matches, find_matches

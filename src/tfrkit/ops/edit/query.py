@@ -13,10 +13,10 @@ from tfrkit._types import UInt64Array
 from tfrkit.errors import CodecError, Hint, MissingFeatureError, QueryError, SchemaError, Step, TfrkitError
 from tfrkit.features.schema import Schema, describe_missing, show_name
 from tfrkit.features.spec import Spec
-from tfrkit.ops.edit.values import Classes, Encode, make_encoder
+from tfrkit.ops.edit.values import Classes, EncodeValue, make_encoder
 from tfrkit.ops.query.engine import get_engine, import_duckdb
-from tfrkit.ops.query.errors import Part, to_query_error
-from tfrkit.ops.query.query import Session
+from tfrkit.ops.query.errors import QueryPart, to_query_error
+from tfrkit.ops.query.query import QuerySession
 from tfrkit.ops.query.scan import RAW_COLUMN, QueryTable
 from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS
 from tfrkit.sidecars.read import Sidecars
@@ -58,7 +58,7 @@ def find_matches(
     user's text; errors of values have shard and record.
     """
     text, parts = compose_query(where, expressions)
-    session = Session(
+    session = QuerySession(
         text,
         {TABLE: list(paths)},
         binary=binary,
@@ -86,17 +86,17 @@ def find_matches(
     return Matches(numbers, names, [values[at] for at in order.tolist()] if values else [], table)
 
 
-def compose_query(where: str | None, expressions: Mapping[str, str]) -> tuple[str, list[Part]]:
+def compose_query(where: str | None, expressions: Mapping[str, str]) -> tuple[str, list[QueryPart]]:
     """Return the query, and the positions of the user's texts in it."""
     duckdb = import_duckdb()
     connection = get_engine(duckdb).connect()
-    parts: list[Part] = []
+    parts: list[QueryPart] = []
     text = f"select {RECORD_COLUMN}"
 
     def add(piece: str, name: str) -> str:
         nonlocal text
         text += "("
-        part = Part(len(text.encode()), piece, name)
+        part = QueryPart(len(text.encode()), piece, name)
         _check_expression(duckdb, connection, part)
         parts.append(part)
         # The bracket is on a new line, so that a comment in the text ends before it.
@@ -117,11 +117,11 @@ def compose_query(where: str | None, expressions: Mapping[str, str]) -> tuple[st
     return text, parts
 
 
-def _check_expression(duckdb: Any, connection: Any, part: Part) -> None:
+def _check_expression(duckdb: Any, connection: Any, part: QueryPart) -> None:
     """Raise unless the text is a single expression with one value per record."""
     start = "select ("
     query = f"{start}{part.text}\n)"
-    own = Part(len(start), part.text, part.name)
+    own = QueryPart(len(start), part.text, part.name)
     place = _find_closing(duckdb, part.text)
     if place is not None:
         facts = {"exception_message": "a bracket is closed that was not opened", "position": len(start) + place}
@@ -196,7 +196,7 @@ def _require_once(names: Sequence[str]) -> None:
             raise ValueError(f"feature {name!r} expected to be set once, got it twice")
 
 
-def _make_encoder(table: QueryTable, name: str, sql_type: str) -> Encode:
+def _make_encoder(table: QueryTable, name: str, sql_type: str) -> EncodeValue:
     if table.is_raw:
         if sql_type not in ("VARCHAR", "BLOB"):
             raise SchemaError(f"{RAW_COLUMN} expected bytes or text, got {sql_type}")
@@ -219,7 +219,7 @@ def find_classes(schema: Schema, name: str, spec: Spec, files: Sequence[str]) ->
     return None if spec.num_classes is None else Classes({}, range(spec.num_classes))
 
 
-def _run(session: Session, encoders: Sequence[Encode], locate: Locate) -> tuple[UInt64Array, list[Values]]:
+def _run(session: QuerySession, encoders: Sequence[EncodeValue], locate: Locate) -> tuple[UInt64Array, list[Values]]:
     numbers: list[int] = []
     values: list[Values] = []
     for number, *row in session.run(_FETCHED_ROWS):

@@ -1,4 +1,4 @@
-"""Search for records by an SQL condition, with progress and an early end."""
+"""Search for records by an SQL condition; the search reports progress and can be stopped."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tfrkit._types import OnError, UInt64Array, Verify
 from tfrkit.errors import QueryError
 from tfrkit.ops.edit.query import TABLE, compose_query
 from tfrkit.ops.query.engine import get_engine, import_duckdb
-from tfrkit.ops.query.errors import Part
-from tfrkit.ops.query.query import Session
+from tfrkit.ops.query.errors import QueryPart
+from tfrkit.ops.query.query import QuerySession
 from tfrkit.ops.query.text import RECORD_COLUMN, parse_query
 
 
-def compose_condition(where: str | None) -> tuple[str, list[Part]]:
-    """Return the query of a condition over the records alone; `QueryError` if it names other files."""
+def compose_condition(where: str | None) -> tuple[str, list[QueryPart]]:
+    """Return the query of a condition over the records; `QueryError` if it names other files."""
     text, parts = compose_query(where, {})
     connection = get_engine(import_duckdb()).connect()
     try:
@@ -50,7 +50,7 @@ class RecordSearch:
         if order_by is not None:
             text += f" order by {order_by}, {RECORD_COLUMN}"
         self._is_sorted = order_by is not None
-        self._session = Session(
+        self._session = QuerySession(
             text,
             {TABLE: list(paths)},
             binary=(),

@@ -10,10 +10,10 @@ from typing import Any
 
 from tfrkit.codec.edit_record import encode_feature
 from tfrkit.errors import FeatureKindError, Hint, SchemaError, ShapeError, Step
-from tfrkit.features.schema import describe_type, find_nearest, show_name
+from tfrkit.features.schema import describe_type, find_nearest_name, show_name
 from tfrkit.features.spec import Spec, StorageKind
 
-Encode = Callable[[Any], bytes | None]
+EncodeValue = Callable[[Any], bytes | None]
 """Converts an SQL value to a Feature message; None removes the feature."""
 
 _LIST = re.compile(r"\[\d*\]$")
@@ -51,7 +51,7 @@ class Classes:
         """Return the id of a class name. Raises `SchemaError` if the name is unknown."""
         found = self.by_name.get(name)
         if found is None:
-            nearest = find_nearest(name, self.by_name)
+            nearest = find_nearest_name(name, self.by_name)
             meant = "" if nearest is None else f", did you mean {show_name(nearest)}"
             raise SchemaError(f"feature {show_name(feature)} has no class {show_name(name)}{meant}")
         return found
@@ -76,7 +76,7 @@ def _show_ids(ids: Iterable[int]) -> str:
     return f"of {', '.join(shown)}{', ...' if len(stretches) > _MAX_STRETCHES else ''}"
 
 
-def make_encoder(feature: str, spec: Spec, sql_type: str, classes: Classes | None) -> Encode:
+def make_encoder(feature: str, spec: Spec, sql_type: str, classes: Classes | None) -> EncodeValue:
     """Return the conversion of values of an SQL type to a feature. Raises if the feature cannot hold them."""
     if spec.encoding != "list" or len(spec.shape) > 1 or spec.is_list:
         what = "a list of frames" if spec.is_list else f"{describe_type(spec)} {spec.shape}"

@@ -25,8 +25,9 @@ from tfrkit.outputs.shard import OutputThreads, Tally, Written
 from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import FrameSources, deal_frames
 from tfrkit.sidecars.carry import collect_carried
+from tfrkit.sidecars.manifest import ShardChange, update_manifest
 from tfrkit.sidecars.places import INFO, MANIFEST
-from tfrkit.sidecars.update import ShardChange, list_sidecars, update_info, update_manifest
+from tfrkit.sidecars.update import list_sidecars, update_info
 from tfrkit.storage.base import ByteSource, explain_os_error
 from tfrkit.storage.digest import hash_file
 from tfrkit.storage.local import require_space

@@ -16,8 +16,8 @@ import numpy as np
 from tfrkit.errors import CodecError
 from tfrkit.ops.export.annotations import AnnotatedImage, AnnotationTask, export_annotated
 from tfrkit.ops.export.names import safe_part
-from tfrkit.ops.export.objects import to_pixels
-from tfrkit.ops.export.pictures import read_text
+from tfrkit.ops.export.objects import corners_to_pixels
+from tfrkit.ops.export.pictures import decode_text
 from tfrkit.ops.export.report import Export, OnBad
 from tfrkit.pictures.masks import describe_sizes, read_mask
 from tfrkit.pictures.values import list_values
@@ -91,7 +91,7 @@ class _CocoWriter:
     def prepare(self, image: AnnotatedImage) -> list[dict[str, Any]]:
         """Return the annotations of an image, without their ids."""
         found = image.objects
-        pixels = to_pixels(found.corners, image.width, image.height)
+        pixels = corners_to_pixels(found.corners, image.width, image.height)
         masks = found.extras.get("mask")
         entries = []
         for index, label in enumerate(found.labels):
@@ -123,7 +123,7 @@ class _CocoWriter:
             _append(split.annotations, {"id": split.num_annotations, "image_id": identifier, **annotation})
         for caption in list_values(image.picture.values.get(_CAPTION)) if self._has_captions else ():
             split.num_captions += 1
-            text = read_text(caption) if isinstance(caption, bytes) else str(caption)
+            text = decode_text(caption) if isinstance(caption, bytes) else str(caption)
             _append(split.captions, {"id": split.num_captions, "image_id": identifier, "caption": text})
 
     def finish(self) -> None:

@@ -23,7 +23,7 @@ from tfrkit.pictures.pixels import ShapeWord, read_shape
 from tfrkit.progress import Progress
 from tfrkit.storage.resolve import Address, expand_home
 
-Layout = Literal["auto", "flat"]
+FolderLayout = Literal["auto", "flat"]
 
 _LABELS_FILE = "labels.csv"
 
@@ -35,7 +35,7 @@ def export_images(
     image: str | None = None,
     label: str | None = None,
     name: str | None = None,
-    layout: Layout = "auto",
+    layout: FolderLayout = "auto",
     shape: ShapeWord | None = None,
     count: int | None = None,
     where: str | None = None,

@@ -220,7 +220,7 @@ def _find_facts(schema: Schema) -> list[str]:
 def _save_array(name: str, value: Any) -> bytes:
     array = np.asarray(value)
     if array.dtype.hasobject:
-        raise CodecError(f"feature {show_name(name)} holds tensors of text, which no .npy without pickles does")
+        raise CodecError(f"feature {show_name(name)} holds tensors of text, which .npy cannot store without pickle")
     if array.dtype == np.float64 and array.ndim == 0 and isinstance(value, float):
         array = array.astype(np.float32)  # a single value of a float list, read as a Python float
     return _make_npy_header(array.dtype, array.shape) + array.tobytes()

@@ -55,7 +55,7 @@ class SafeNames:
         return path
 
     def _take_folder(self, parts: list[str]) -> str:
-        """Return the folder for these parts; of folders that differ only in case, the first keeps its name."""
+        """Return the folder for these parts. If folders differ only in case, all but the first are renamed."""
         folder = ""
         for part in parts:
             wanted = f"{folder}/{part}" if folder else part

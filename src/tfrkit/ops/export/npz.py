@@ -101,7 +101,7 @@ class _UnfitError(Exception):
         self.name = name
 
 
-class _Member:
+class _ArrayMember:
     """One array with its values in a temporary file."""
 
     def __init__(self, path: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
@@ -124,7 +124,7 @@ class _Spool:
         self._scratch = scratch
         self._source = source
         self._unfit = unfit
-        self._members: dict[str, _Member] = {}
+        self._members: dict[str, _ArrayMember] = {}
         self._owners: dict[str, str] = {}
         self._stops: dict[str, int] = {}
         self._everywhere: dict[str, bool] = {}  # presence array: only PRESENT so far
@@ -180,7 +180,7 @@ class _Spool:
             self._add_arrays(name, column)
         elif column.dtype.hasobject:
             raise SchemaError(
-                f"feature {show_name(self._feature)} holds tensors of text, which no array without pickles does",
+                f"feature {show_name(self._feature)} holds tensors of text, which arrays cannot store without pickle",
                 hint=_LEAVE_OUT,
             )
         else:
@@ -238,7 +238,7 @@ class _Spool:
         if member is None:
             self._require_name(name)
             path = os.path.join(self._scratch, str(len(self._members)))
-            member = self._members[name] = _Member(path, array.dtype, array.shape[1:])
+            member = self._members[name] = _ArrayMember(path, array.dtype, array.shape[1:])
             self._owners[name] = self._feature
         if self._owners[name] != self._feature:
             raise SchemaError(
@@ -259,13 +259,13 @@ class _Spool:
             name.encode()
         except UnicodeEncodeError:
             raise SchemaError(
-                f"feature {show_name(self._feature)} has a name that is not text, and names of arrays are text"
+                f"feature {show_name(self._feature)} has a name that is not text, which an array name must be"
             ) from None
         if "\0" in name:
-            raise SchemaError(f"feature {show_name(self._feature)} has a NUL in its name, which no zip holds")
+            raise SchemaError(f"feature {show_name(self._feature)} has a NUL in its name, which zip cannot store")
 
 
-def _make_header(member: _Member) -> bytes:
+def _make_header(member: _ArrayMember) -> bytes:
     content = {
         "descr": np.lib.format.dtype_to_descr(member.dtype),
         "fortran_order": False,

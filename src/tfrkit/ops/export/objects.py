@@ -11,10 +11,10 @@ import numpy as np
 from tfrkit.codec.columns import BytesColumn, Column, Ragged
 from tfrkit.errors import CodecError, SchemaError
 from tfrkit.features.labels import LabelMap, is_unused, name_unused
-from tfrkit.features.names import OBJECT_FEATURES
+from tfrkit.features.name_words import OBJECT_FEATURES
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.ops.export.input import ExportInput
-from tfrkit.ops.export.pictures import PictureSource, read_text
+from tfrkit.ops.export.pictures import PictureSource, decode_text
 from tfrkit.pictures.features import BoxFeatures
 from tfrkit.pictures.values import list_values, read_corners
 from tfrkit.sidecars.class_names import ClassNames
@@ -85,7 +85,7 @@ class ObjectSource:
         if boxes is None:
             return FoundObjects(np.empty((0, 4), np.float32), [], [])
         corners = _check_corners(read_corners(values, boxes).astype(np.float32))
-        texts = [read_text(item) for item in list_values(values.get(boxes.text or ""))]
+        texts = [decode_text(item) for item in list_values(values.get(boxes.text or ""))]
         labels = [int(item) for item in list_values(values.get(boxes.label or ""))]
         for feature, found in ((boxes.text, texts), (boxes.label, labels)):
             if feature is not None and len(found) != len(corners) and (found or feature in values):
@@ -120,7 +120,7 @@ def _check_corners(corners: Corners) -> Corners:
     return corners
 
 
-def to_pixels(corners: Corners, width: int, height: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+def corners_to_pixels(corners: Corners, width: int, height: int) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Convert corners to pixels, with the fewest decimals that restore the stored fractions: 24, not 23.999999.
 
     Example:
@@ -171,13 +171,13 @@ def _find_classes(source: ExportInput, boxes: BoxFeatures, class_names: ClassNam
         labels = _flat(batch.columns.get(boxes.label)) if boxes.label is not None else None
         words = _flat(batch.columns.get(boxes.text)) if boxes.text is not None else None
         if labels is None:
-            texts.update(read_text(word) for word in words or ())
+            texts.update(decode_text(word) for word in words or ())
             continue
         numbers, firsts = np.unique(np.asarray(labels, np.int64), return_index=True)
         used.update(numbers.tolist())
         if words is not None and len(words) == len(labels):
             for number, first in zip(numbers.tolist(), firsts.tolist(), strict=True):
-                names.setdefault(number, read_text(words[first]))
+                names.setdefault(number, decode_text(words[first]))
     if boxes.label is None:
         listed = sorted(texts) or ["object"]
         return ClassTable(dict(enumerate(listed, 1)), has_ids=False)

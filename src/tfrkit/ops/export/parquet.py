@@ -72,7 +72,7 @@ def export_parquet(
         except NotImplementedError as error:
             reason = str(error).splitlines()[0][:200]
             raise SchemaError(
-                f"expected what Parquet holds, got something else, {reason}",
+                f"expected types that Parquet can store, got others, {reason}",
                 shard=source.paths[0],
                 hint=Hint(Step("leave the feature out: {select}", select=[...])),
             ) from None

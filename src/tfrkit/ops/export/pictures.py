@@ -11,7 +11,7 @@ import numpy as np
 
 from tfrkit._types import Row
 from tfrkit.errors import CodecError, Hint, SchemaError, Step
-from tfrkit.features.names import CLASS_NAMES, CLASS_TEXTS, FILE_WORDS, split_words
+from tfrkit.features.name_words import CLASS_NAMES, CLASS_TEXTS, FILE_WORDS, split_words
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.pixels import ImageFile, to_image_files, to_mask_file
@@ -101,7 +101,7 @@ class PictureSource:
         files = to_image_files(image, value, values, self.features.sizes)
         self._num_inexact += sum(not file.is_exact for file in files)
         is_clip = self.is_framed or len(files) > 1
-        frames = [read_text(one) or "" for one in list_values(values.get(_FRAME_NAMES))] if is_clip else []
+        frames = [decode_text(one) or "" for one in list_values(values.get(_FRAME_NAMES))] if is_clip else []
         return PictureRow(self._read_name(values), files, is_clip, frames, self._read_class(values), values)
 
     def read_mask(self, picture: PictureRow, size: tuple[int, int] | None = None) -> bytes | None:
@@ -136,7 +136,7 @@ class PictureSource:
         notes = list(self.notes)
         if self._num_inexact:
             notes.append(
-                f"images of numbers that no PNG holds, written in 256 levels: {self._num_inexact}; "
+                f"images with numbers that PNG cannot store, written in 256 levels: {self._num_inexact}; "
                 "their values: tfr export npz"
             )
         return notes
@@ -162,7 +162,7 @@ class PictureSource:
         value = None if name is None else values.get(name)
         if name is None or value is None or isinstance(value, (list, np.ndarray)):
             return None
-        return read_text(value) if isinstance(value, bytes) else self.class_names.show(name, int(value))
+        return decode_text(value) if isinstance(value, bytes) else self.class_names.show(name, int(value))
 
     def _read_name(self, values: Mapping[str, Any]) -> str | None:
         value = None if self.name_feature is None else values.get(self.name_feature)
@@ -170,10 +170,10 @@ class PictureSource:
             value = value[0] if len(value) else None
         if value is None:
             return None
-        return read_text(value) if isinstance(value, bytes) else str(value)
+        return decode_text(value) if isinstance(value, bytes) else str(value)
 
 
-def read_text(value: bytes | str) -> str:
+def decode_text(value: bytes | str) -> str:
     """Decode bytes as text; bytes that are not UTF-8 become surrogates."""
     return os.fsdecode(value)
 

@@ -13,7 +13,8 @@ from tfrkit.features.schema import show_name
 from tfrkit.features.size_features import SizeFeatures
 from tfrkit.images.raw_shapes import FOUND_CHANNELS
 from tfrkit.images.sniff import sniff_image
-from tfrkit.pictures.masks import read_mask, voc_palette
+from tfrkit.pictures.colors import voc_palette
+from tfrkit.pictures.masks import read_mask
 from tfrkit.pictures.pixels import arrange_channels, fold_pixels, is_ppm, is_raw, to_levels
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -42,7 +43,7 @@ def to_image_files(name: str, value: Any, values: Mapping[str, Any], sizes: Size
     Raises `CodecError` if there is none.
     """
     if value is None:
-        raise CodecError(f"feature {show_name(name)} expected an image, it is not there")
+        raise CodecError(f"feature {show_name(name)} expected an image, got none")
     if isinstance(value, bytes):
         return [_to_file(name, value, values, sizes)]
     if isinstance(value, list) and all(isinstance(item, (bytes, list)) for item in value):
@@ -96,7 +97,7 @@ def _to_file(name: str, data: bytes, values: Mapping[str, Any], sizes: SizeFeatu
         return file
     info = sniff_image(data[:_HEAD_NBYTES])
     if info is None and not is_ppm(data):
-        raise CodecError(f"feature {show_name(name)} expected an image, got {len(data)} bytes of no known kind")
+        raise CodecError(f"feature {show_name(name)} expected an image, got {len(data)} bytes of unknown format")
     return ImageFile(data, ".ppm" if info is None else _SUFFIXES.get(info.format, f".{info.format.lower()}"))
 
 

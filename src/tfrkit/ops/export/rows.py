@@ -179,10 +179,14 @@ def _read_documents(
         yield from map(read, source.records(shards=shards))
         return
     for _, row in source.rows(None if select is None else list(schema.names), shards=shards):
-        yield row_to_json(row) if is_sequence_row(row) else {name: to_json(value) for name, value in row.items()}
+        yield (
+            row_to_json(row)
+            if is_sequence_row(row)
+            else {name: value_to_json_fast(value) for name, value in row.items()}
+        )
 
 
-def to_json(value: Any) -> Any:
+def value_to_json_fast(value: Any) -> Any:
     """Convert like `value_to_json`, with a fast path for the most common values."""
     if isinstance(value, np.ndarray) and value.ndim == 1:
         if value.dtype == np.int64 or (value.dtype == np.float32 and np.isfinite(value).all()):

@@ -44,7 +44,7 @@ def export_table(
         splits = source.splits
         source.begin()
         if target == "-":
-            counted = _Counted(sys.stdout.buffer)
+            counted = _CountedStdout(sys.stdout.buffer)
             write(source, counted, None)  # type: ignore[arg-type]
             sys.stdout.buffer.flush()
             report.files, report.nbytes = 1, counted.nbytes
@@ -72,7 +72,7 @@ def export_table(
         return report
 
 
-class _Counted:
+class _CountedStdout:
     """Standard output that counts the bytes written."""
 
     def __init__(self, file: BinaryIO) -> None:

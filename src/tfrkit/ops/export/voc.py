@@ -15,7 +15,7 @@ from tfrkit.errors import CodecError
 from tfrkit.features.labels import LabelMap
 from tfrkit.ops.export.annotations import AnnotatedImage, AnnotationTask, export_annotated
 from tfrkit.ops.export.names import safe_part
-from tfrkit.ops.export.objects import show_number, to_pixels
+from tfrkit.ops.export.objects import corners_to_pixels, show_number
 from tfrkit.ops.export.report import Export, OnBad
 from tfrkit.progress import Progress
 from tfrkit.storage.resolve import Address
@@ -126,7 +126,7 @@ def make_voc_xml(image: AnnotatedImage, filename: str, *, is_segmented: bool) ->
         "\t</size>",
         f"\t<segmented>{int(is_segmented)}</segmented>",
     ]
-    pixels = to_pixels(found.corners, image.width, image.height).tolist()
+    pixels = corners_to_pixels(found.corners, image.width, image.height).tolist()
     for index, (name, corners) in enumerate(zip(found.names, pixels, strict=True)):
         lines += [
             "\t<object>",

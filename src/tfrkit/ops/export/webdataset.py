@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import BinaryIO
 
+from tfrkit._limits import DEFAULT_TAR_SIZE
 from tfrkit.errors import CodecError, SchemaError
-from tfrkit.features.names import LABEL
+from tfrkit.features.name_words import LABEL
 from tfrkit.features.size_features import SizeFeatures
 from tfrkit.ops.export.input import ExportInput, RecordNumber
 from tfrkit.ops.export.members import KEY, MemberPlan
 from tfrkit.ops.export.names import SafeNames, safe_part
-from tfrkit.ops.export.pictures import read_text
+from tfrkit.ops.export.pictures import decode_text
 from tfrkit.ops.export.report import Export, OnBad, require_on_bad
 from tfrkit.ops.export.tar import TarWriter
 from tfrkit.outputs.sizes import parse_size
@@ -22,14 +23,12 @@ from tfrkit.pictures.features import PictureFeatures, find_picture_features
 from tfrkit.progress import Progress
 from tfrkit.storage.resolve import Address, expand_home
 
-DEFAULT_SHARD_SIZE = "1GB"
-
 
 def export_webdataset(
     address: Address | Iterable[Address],
     output: str | os.PathLike[str],
     *,
-    shard_size: int | str = DEFAULT_SHARD_SIZE,
+    shard_size: int | str = DEFAULT_TAR_SIZE,
     image: str | None = None,
     label: str | None = None,
     name: str | None = None,
@@ -149,7 +148,7 @@ class _Keys:
         value = values.get(self._feature) if self._feature is not None else None
         if not isinstance(value, (bytes, int)):
             return self._names.take(number, otherwise=number)
-        stored = read_text(value) if isinstance(value, bytes) else str(value)
+        stored = decode_text(value) if isinstance(value, bytes) else str(value)
         wanted = stored if self._feature == KEY else os.path.splitext(stored)[0]
         folder, slash, base = wanted.rpartition("/")
         base = base.replace(".", "_").removeprefix("__") or number

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from tfrkit._optional import import_or_explain
-from tfrkit.ops.query.limits import parse_memory
+from tfrkit.ops.query.limits import parse_memory, require_address_space
 from tfrkit.storage.temporaries import make_scratch
 
 # A query is untrusted text. It can use our tables only: no other files, no network, no extensions, no variables of
@@ -61,6 +61,7 @@ def defer_signals() -> Iterator[None]:
 
 def import_duckdb() -> ModuleType:
     """Import DuckDB, or raise an ImportError with the command that installs it."""
+    require_address_space()
     with defer_signals():
         return import_or_explain("duckdb", "sql")
 

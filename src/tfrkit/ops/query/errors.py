@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfrkit.errors import QueryError
-from tfrkit.features.schema import find_nearest
+from tfrkit.features.schema import find_nearest_name
 
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
 _PATH = re.compile(r"[\w/.-]+")
@@ -26,7 +26,7 @@ def quote_name(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 
-class Part(NamedTuple):
+class QueryPart(NamedTuple):
     """A part of a query that the user wrote: its start in the query in bytes, its text, and its name in messages."""
 
     start: int
@@ -66,7 +66,7 @@ def to_query_error(
     *,
     columns: Sequence[tuple[str, str]] = (),
     hint: str | None = None,
-    parts: Sequence[Part] = (),
+    parts: Sequence[QueryPart] = (),
 ) -> QueryError:
     """Create the error that the user sees. `columns` are those of the tables, each with its form in a query.
 
@@ -86,7 +86,7 @@ def to_query_error(
     return error
 
 
-def _find_part(parts: Sequence[Part], place: int | None) -> tuple[int | None, str, str]:
+def _find_part(parts: Sequence[QueryPart], place: int | None) -> tuple[int | None, str, str]:
     """Return the offset in the part that contains `place`, its text and name. The bracket after a part is its end."""
     for part in parts:
         nbytes = len(part.text.encode())
@@ -100,7 +100,7 @@ def _miss_column(name: str, path: str, where: str, columns: Sequence[tuple[str, 
     for column, form in columns:
         written.setdefault(column, form)
     # image/height without quotes is a division, for which DuckDB reports that column image is missing.
-    nearest = path if path in written else find_nearest(name, written)
+    nearest = path if path in written else find_nearest_name(name, written)
     meant = "" if nearest is None else f", did you mean {written[nearest]}"
     shown = [form for _, form in columns[:_MAX_LISTED]]
     more = f", … {len(columns):,} in all" if len(columns) > _MAX_LISTED else ""

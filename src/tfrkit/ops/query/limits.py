@@ -20,6 +20,8 @@ MIN_MEMORY = 32 << 20
 # Share of the memory this process may use: our own decoding threads and other programs need the rest.
 _MEMORY_SHARE = 0.5
 _ASK_SECONDS = 0.05
+# With less address space DuckDB ends the process while it starts, instead of raising an error.
+_MIN_ADDRESS_SPACE = 768 << 20
 
 
 def parse_memory(memory: int | str | None) -> int:
@@ -55,6 +57,23 @@ def find_memory() -> int:
     return min(bound for bound in bounds if bound > 0)
 
 
+def require_address_space() -> None:
+    """Raise `MemoryError` if a limit of this process (`ulimit -v`) leaves too little for DuckDB to start."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return  # not on every system
+    if limit - used < _MIN_ADDRESS_SPACE:
+        raise MemoryError(
+            f"out of memory: a query needs {_MIN_ADDRESS_SPACE >> 20} MiB of address space, "
+            f"the limit of this process (ulimit -v) leaves {max(0, limit - used) >> 20} MiB"
+        )
+
+
 def _list_cgroup_files() -> list[str]:
     """List the files that hold the memory limits of this process's control group and its parents."""
     files = ["/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory.max"]
@@ -67,7 +86,7 @@ def _list_cgroup_files() -> list[str]:
     return files
 
 
-class Watch:
+class QueryWatch:
     """Runs calls into DuckDB that can be stopped by Ctrl-C and by a timeout.
 
     Calls run on a separate thread while the caller waits, because only a thread that runs Python code receives

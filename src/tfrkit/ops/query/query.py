@@ -18,10 +18,10 @@ from tfrkit.errors import Hint, QueryError, SchemaError, Step, TfrkitError
 from tfrkit.features.schema import describe_missing
 from tfrkit.feeds.arrow_layout import NOT_TEXT
 from tfrkit.ops.query.engine import defer_signals, get_engine, import_duckdb
-from tfrkit.ops.query.errors import Part, quote_name, read_facts, to_query_error
-from tfrkit.ops.query.limits import Watch, parse_memory, parse_timeout
+from tfrkit.ops.query.errors import QueryPart, quote_name, read_facts, to_query_error
+from tfrkit.ops.query.limits import QueryWatch, parse_memory, parse_timeout
 from tfrkit.ops.query.scan import QueryTable, TableScan
-from tfrkit.ops.query.text import RECORD_COLUMN, ParsedQuery, fold, hide_numbers, parse_query
+from tfrkit.ops.query.text import RECORD_COLUMN, ParsedQuery, fold_name, hide_numbers, parse_query
 from tfrkit.ops.query.values import cell_to_json, name_uniquely
 from tfrkit.storage.local import NamedFile
 from tfrkit.storage.resolve import expand_home, open_reader
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _FETCHED_ROWS = 1024
-_FETCHED_BLOBS = 32  # rows, if they may hold images
+_FETCHED_BLOBS = 32  # rows per fetch, if they may hold images
 _SHOWN_COLUMNS = 8
 
 
@@ -86,7 +86,7 @@ def sql(
         raise TypeError(f"binary expected a list of names, got the string {binary!r}")
     if infer not in ("sample", "all"):
         raise ValueError(f"infer expected 'sample' or 'all', got {infer!r}")
-    session = Session(
+    session = QuerySession(
         query,
         tables or {},
         binary=binary,
@@ -105,7 +105,7 @@ class Answer:
     `pyarrow.table(answer)` and `polars.DataFrame(answer)` accept it directly. One pass at a time.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: QuerySession) -> None:
         self._session = session
         described = session.describe()
         self._columns = name_uniquely([name for name, _ in described])
@@ -181,7 +181,7 @@ class Answer:
         self.close()
 
 
-class Session:
+class QuerySession:
     """A connection to DuckDB with the tables of one query."""
 
     def __init__(
@@ -195,14 +195,14 @@ class Session:
         threads: int,
         timeout: float | None,
         memory: int | None,
-        parts: Sequence[Part] = (),
+        parts: Sequence[QueryPart] = (),
         on_error: OnError = "raise",
     ) -> None:
         self._parts = parts
         self._on_error: OnError = on_error
         self.duckdb = import_duckdb()
         self._threads = threads
-        self._watch = Watch(timeout)
+        self._watch = QueryWatch(timeout)
         self._engine = get_engine(self.duckdb, memory)
         self.connection = self._engine.connect()
         self._text = text
@@ -313,12 +313,12 @@ class Session:
         return any(list(map(QueryTable.look_at_all, self.tables.values())))
 
     def _open_tables(self, given: Mapping[str, Any], binary: Collection[str], verify: Verify) -> None:
-        folded = {fold(name): content for name, content in given.items()}
+        folded = {fold_name(name): content for name, content in given.items()}
         if len(folded) != len(given):
             raise ValueError("names of tables expected to differ by more than case")
         left = set(binary)
         for name in self.parsed.tables:
-            content = folded.get(fold(name), name)
+            content = folded.get(fold_name(name), name)
             if hasattr(content, "__arrow_c_stream__"):
                 self._objects[name] = content
                 continue

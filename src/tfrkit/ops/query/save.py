@@ -32,10 +32,10 @@ from tfrkit.storage.temporaries import MadeFolders, TemporaryFolder
 from tfrkit.writer import Writer
 
 if TYPE_CHECKING:
-    from tfrkit.ops.query.query import Answer, Session
+    from tfrkit.ops.query.query import Answer, QuerySession
     from tfrkit.ops.query.scan import QueryTable
 
-Kind = Literal["parquet", "csv", "jsonl", "tfrecord"]
+FileKind = Literal["parquet", "csv", "jsonl", "tfrecord"]
 
 # Types that can be stored in an Example in only one way; lists of these too.
 _STORED_TYPES: dict[str, StorageKind] = {
@@ -76,7 +76,7 @@ class Saved:
 
 
 def save_answer(
-    answer: Answer, session: Session, path: str, *, force: bool, compression: CompressionWord | None
+    answer: Answer, session: QuerySession, path: str, *, force: bool, compression: CompressionWord | None
 ) -> Saved:
     """Write the result of a query to a file, in the format of its suffix."""
     kind = find_kind(path)
@@ -93,7 +93,7 @@ def save_answer(
         made.remove()
 
 
-def _save(answer: Answer, session: Session, path: str, kind: Kind, compression: Compression | None) -> Saved:
+def _save(answer: Answer, session: QuerySession, path: str, kind: FileKind, compression: Compression | None) -> Saved:
     if kind == "parquet":
         return Saved(path, _save_parquet(session, path), answer.columns)
     if kind == "csv":
@@ -109,7 +109,7 @@ def _save(answer: Answer, session: Session, path: str, kind: Kind, compression: 
     return Saved(path, _write_rows(answer, path, compression or "none"), answer.columns)
 
 
-def find_kind(path: str) -> Kind:
+def find_kind(path: str) -> FileKind:
     """Return the format for a file name; raises `ValueError` if it is unknown."""
     lower = os.path.basename(path).lower()
     if lower.endswith((".parquet", ".pq")):
@@ -126,7 +126,7 @@ def find_kind(path: str) -> Kind:
 # -- TFRecord ----------------------------------------------------------------------------------------------------------
 
 
-def _copy_records(session: Session, table: QueryTable, path: str, compression: Compression | None) -> int:
+def _copy_records(session: QuerySession, table: QueryTable, path: str, compression: Compression | None) -> int:
     """Copy the records that a query selects, and return their count. Memory: 8 bytes per record."""
     numbers = np.asarray(session.fetch_numbers(ask_for_numbers(session.connection, session.parsed)), np.uint64)
     in_order = is_ordered(session.parsed)
@@ -200,7 +200,7 @@ def _write_rows(answer: Answer, path: str, compression: Compression) -> int:
             wanted = "float" if kind.startswith(("DOUBLE", "DECIMAL")) else "varchar"
             plain = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "name"
             raise QueryError(
-                f"column {name!r} expected a type that a TFRecord holds, got {kind}",
+                f"column {name!r} expected a type that a TFRecord can store, got {kind}",
                 hint=f"say what it becomes: (…)::{wanted} as {plain}",
             )
     # The kind of an empty list cannot be found from its values.
@@ -222,7 +222,7 @@ def _leave_out_nulls(values: dict[str, Any]) -> dict[str, Any]:
 # -- other files -------------------------------------------------------------------------------------------------------
 
 
-def _save_parquet(session: Session, path: str) -> int:
+def _save_parquet(session: QuerySession, path: str) -> int:
     """Write Parquet with a second DuckDB: the one that runs the query has no access to files."""
     target = os.path.realpath(path)
     try:

@@ -23,7 +23,7 @@ from tfrkit.features.spec import Spec
 from tfrkit.feeds.arrow import ArrowStream
 from tfrkit.feeds.arrow_layout import Node, lay_out_columns
 from tfrkit.ops.query.errors import quote_name
-from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS, ParsedQuery, fold
+from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS, ParsedQuery, fold_name
 from tfrkit.storage.resolve import Address
 
 RAW_COLUMN = "record"
@@ -58,7 +58,7 @@ class QueryTable:
         infer: Infer = "sample",
         on_error: OnError = "raise",
     ) -> None:
-        shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
+        shards = Shard.open_all(find_shards(address, incomplete="warn"))
         self.shard_set = ShardSet(shards, Policy(verify, on_error), infer=infer)
         self._binary: set[str] = set()
         self._batch_size: int | None = None
@@ -87,7 +87,7 @@ class QueryTable:
         self.schema = _set_binary(found, self._binary)
         self._names = _name_columns(self.schema)
         self.class_columns = self._find_class_columns()
-        """Columns of class names that can be had, `label_name` for `label`."""
+        """Available columns of class names, `label_name` for `label`."""
 
     @property
     def files(self) -> list[str]:
@@ -95,13 +95,13 @@ class QueryTable:
 
     @property
     def columns(self) -> list[tuple[str, str]]:
-        """Every column: its name, and its form in a query, which for a SequenceExample includes the struct."""
+        """(name, reference in a query) of each column; for a SequenceExample, the reference includes the struct."""
         named = [(name, f"{part}." * bool(part) + quote_name(name)) for (part, _), name in self._names.items()]
         return named + [(column.name, quote_name(column.name)) for column in self.class_columns]
 
     def has_column(self, name: str) -> bool:
         """Whether there is a feature of this name."""
-        return any(not part and fold(column) == fold(name) for (part, _), column in self._names.items())
+        return any(not part and fold_name(column) == fold_name(name) for (part, _), column in self._names.items())
 
     def _find_class_columns(self) -> list[ClassColumn]:
         if self.schema.kind != "example":
@@ -114,20 +114,20 @@ class QueryTable:
         unnamed = [name for name, spec in specs.items() if spec.classes is None]
         beside = self.shard_set.sidecars.class_file if len(unnamed) == 1 else None
         columns = []
-        taken = {fold(name) for name in self._names.values()}
+        taken = {fold_name(name) for name in self._names.values()}
         for name, spec in specs.items():
             classes = spec.classes or (beside.spec_names() if beside is not None else None)
             ids = self._names["", name]
-            if classes and fold(f"{ids}_name") not in taken:
+            if classes and fold_name(f"{ids}_name") not in taken:
                 columns.append(ClassColumn(f"{ids}_name", ids, classes))
         return columns
 
     def scan(self, parsed: ParsedQuery, *, everything: bool, threads: int) -> TableScan:
         """Create a stream of the columns that a query may use; with `everything`, of all columns."""
         wanted: list[tuple[str, str]] = []
-        class_ids = {fold(column.ids) for column in self.class_columns if parsed.names_column(column.name)}
+        class_ids = {fold_name(column.ids) for column in self.class_columns if parsed.names_column(column.name)}
         for (part, feature), name in self._names.items():
-            is_named = parsed.names_column(name) or fold(name) in class_ids
+            is_named = parsed.names_column(name) or fold_name(name) in class_ids
             if parsed.wants_all or part in parsed.whole_structs or is_named:
                 self._require_one_kind(part, feature)
                 wanted.append((part, feature))
@@ -260,15 +260,15 @@ def _name_columns(schema: Schema) -> dict[tuple[str, str], str]:
     if is_sequence:
         parts.append((STRUCTS[1], schema.feature_lists))
     for part, specs in parts:
-        taken = {fold(name) for name in specs}
+        taken = {fold_name(name) for name in specs}
         used: set[str] = set()
         for feature in specs:
             made = _to_arrow_name(feature)
             name, number = made, 0
-            while fold(name) in used or (name != feature and fold(name) in taken):
+            while fold_name(name) in used or (name != feature and fold_name(name) in taken):
                 number += 1
                 name = f"{made}_{number}"
-            used.add(fold(name))
+            used.add(fold_name(name))
             names[part, feature] = name
     return names
 

@@ -32,7 +32,7 @@ _NOWHERE = 1 << 62  # larger locations are those of nodes that the parser added
 Node = dict[str, Any]
 
 
-def fold(name: str) -> str:
+def fold_name(name: str) -> str:
     """Convert a name to the form in which DuckDB compares it: A to Z in lower case, other characters unchanged."""
     return name.translate(_UPPER)
 
@@ -53,7 +53,7 @@ class ParsedQuery:
 
     def names_column(self, name: str) -> bool:
         """Does the query contain this name?"""
-        return fold(name) in self.names
+        return fold_name(name) in self.names
 
 
 def parse_query(connection: Any, text: str) -> ParsedQuery:
@@ -181,7 +181,7 @@ class _Gathered:
         if node["type"] != "SELECT_NODE":
             # UNION and similar operations match columns by position, so all columns of their parts matter.
             if "cte_name" in node:
-                scope |= {fold(node["cte_name"])}
+                scope |= {fold_name(node["cte_name"])}
             self._read_values({key: value for key, value in node.items() if key != "cte_map"}, scope)
             return
         compares_rows = any(modifier["type"] == "DISTINCT_MODIFIER" for modifier in node["modifiers"])
@@ -234,12 +234,12 @@ class _Gathered:
             else:
                 is_renamed = bool(value.get("aliases"))
                 self.read_node(inner, scope, is_shown=is_renamed)
-            scope |= {fold(entry["key"])}
-            self.aliases.add(fold(entry["key"]))
+            scope |= {fold_name(entry["key"])}
+            self.aliases.add(fold_name(entry["key"]))
         return scope
 
     def _read_column(self, path: list[str]) -> None:
-        folded = [fold(name) for name in path]
+        folded = [fold_name(name) for name in path]
         self.names.update(folded)
         if len(folded) == 1:
             self.single_names.update(folded)
@@ -248,7 +248,7 @@ class _Gathered:
 
     def _read_table(self, table: Node, kind: str, scope: frozenset[str]) -> None:
         if table["alias"]:
-            self.aliases.add(fold(table["alias"]))
+            self.aliases.add(fold_name(table["alias"]))
         is_renamed = bool(table.get("column_name_alias")) and kind not in ("TABLE_FUNCTION", "EXPRESSION_LIST")
         # Column aliases apply by position; a table of an unknown kind may use any column.
         self.wants_all |= is_renamed or kind not in _KNOWN_TABLES or table.get("ref_type") == "NATURAL"
@@ -264,7 +264,7 @@ class _Gathered:
 
     def _read_base_table(self, table: Node, scope: frozenset[str]) -> None:
         name, place = table["table_name"], table["query_location"]
-        self.aliases.add(fold(name))
+        self.aliases.add(fold_name(name))
         parts = [part for part in (table["catalog_name"], table["schema_name"], name) if part]
         if len(parts) > 1:
             joined = ".".join(parts)
@@ -272,17 +272,17 @@ class _Gathered:
                 f"expected the name of a file in quotes, got {joined}{point_at(self._text, place)}",
                 hint=f"write: from '{joined}'",
             )
-        if fold(name) in scope:
+        if fold_name(name) in scope:
             return
         for other in self.tables:
-            if other != name and fold(other) == fold(name):
+            if other != name and fold_name(other) == fold_name(name):
                 raise QueryError(f"two tables whose names differ in case only, {other!r} and {name!r}")
         self.tables.setdefault(name, place if place < _NOWHERE else 0)
 
     def _read_table_function(self, table: Node, scope: frozenset[str]) -> None:
         function = table["function"]
         name = function.get("function_name", "")
-        if fold(name) not in _TABLE_FUNCTIONS:
+        if fold_name(name) not in _TABLE_FUNCTIONS:
             raise QueryError(
                 f"tables are TFRecord files, got the function {name}(){point_at(self._text, table['query_location'])}",
                 hint="write: from 'train-*.tfrecord'",
@@ -301,7 +301,7 @@ def _is_plain_star(item: Node) -> bool:
 def _find_texts(value: Any) -> Iterable[str]:
     """Yield every string in a value, folded: the parser gives names in different forms."""
     if isinstance(value, str):
-        yield fold(value)
+        yield fold_name(value)
     elif isinstance(value, dict):
         for inner in value.values():
             yield from _find_texts(inner)

@@ -34,7 +34,7 @@ from tfrkit.passes.frame_sources import FrameSources, deal_frames, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.base import ByteSource
-from tfrkit.storage.resolve import Address, expand_home
+from tfrkit.storage.resolve import Address, show_address
 
 _EDITED_NBYTES = 1 << 20
 
@@ -76,7 +76,7 @@ def convert(
     """
     options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
     editor = _make_editor(drop, keep, rename or {}, cast or {})
-    path = expand_home(output)
+    path = show_address(output)
     with open_sources(address, incomplete=incomplete) as sources:
         carried = collect_carried(sources.sidecars)
         is_folder = len(sources.paths) > 1 or os.path.isdir(path) or path.endswith(os.sep)

@@ -18,7 +18,7 @@ from tfrkit.outputs.sizes import ShardSizes
 from tfrkit.outputs.target import Target, name_dataset
 from tfrkit.passes.frame_sources import FrameSources, PartsOf, UInt32Array
 from tfrkit.sidecars.carry import Carried
-from tfrkit.storage.resolve import expand_home
+from tfrkit.storage.resolve import show_address
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def choose_name(carried: Carried, out: str) -> str:
 
 def choose_target(output: str | os.PathLike[str]) -> Target:
     """Return the target: one file if the name has a record suffix, else a folder."""
-    path = expand_home(output)
+    path = show_address(output)
     if path == STDOUT:
         raise ValueError("output expected a file or a folder, got standard output, which takes one shard only")
     return Target(path, as_file=Target(path).is_file)

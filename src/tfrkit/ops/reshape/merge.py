@@ -12,7 +12,7 @@ from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import deal_frames, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
-from tfrkit.storage.resolve import Address, expand_home
+from tfrkit.storage.resolve import Address, show_address
 
 
 def merge(
@@ -41,7 +41,7 @@ def merge(
         progress: Progress callback.
     """
     options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
-    path = expand_home(output)
+    path = show_address(output)
     with open_sources(address, incomplete=incomplete) as sources:
         carried = collect_carried(sources.sidecars)
         notes = [] if sources.is_pipe else note_kinds(sources.paths)

@@ -17,16 +17,15 @@ from tfrkit.container.codecs import Compression, Level
 from tfrkit.container.records import Policy
 from tfrkit.errors import ContainerError, StorageError
 from tfrkit.features.schema import Schema
-from tfrkit.outputs.dataset import Staging
+from tfrkit.outputs.dataset import open_staging
 from tfrkit.outputs.shard import OutputThreads, ShardOutput, Tally, Written, add_tallies
 from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import FrameSources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import Carried
-from tfrkit.sidecars.manifest import write_manifest
+from tfrkit.sidecars.manifest import NewDataset, NewShard, write_manifest
 from tfrkit.sidecars.places import MANIFEST
-from tfrkit.sidecars.write import NewDataset, NewShard
-from tfrkit.storage.local import require_space
+from tfrkit.sidecars.write import make_texts
 from tfrkit.storage.text_files import write_text
 
 STDOUT = "-"
@@ -152,6 +151,7 @@ class Outputs:
         compression: Compression = "none",
         level: Level = "default",
         descriptor: int | None = None,
+        then: Callable[[str], None] | None = None,
     ) -> None:
         self.folder = folder
         self.threads = threads
@@ -159,7 +159,7 @@ class Outputs:
         self._open: dict[int, ShardOutput] = {}
         self._ended: dict[int, ShardOutput] = {}
         self._compression: Compression = compression
-        self._options: dict[str, Any] = {"level": level, "descriptor": descriptor}
+        self._options: dict[str, Any] = {"level": level, "descriptor": descriptor, "then": then}
 
     def __enter__(self) -> Outputs:
         return self
@@ -196,7 +196,7 @@ class Outputs:
         output = self._open.get(number)
         if output is None:
             if number in self._ended:
-                raise RuntimeError(f"shard {self._shards[number].name} is whole already")
+                raise RuntimeError(f"shard {self._shards[number].name} is complete already")
             shard = self._shards[number]
             compression = shard.compression or self._compression
             path = os.path.join(self.folder, shard.name)
@@ -226,7 +226,8 @@ class Rewrite:
     notes: list[str] = field(default_factory=list)
     edit_schema: Callable[[Schema], Schema] | None = None
     """Returns the schema after edits of features. If set, records differ, so only their number is compared."""
-    queue_nbytes: int = 64 << 20
+    queue_nbytes: int | None = None
+    """Output that waits to be written; None is the default."""
     expected_nbytes: int | None = None
     """Size of the output, if it differs from that of the sources."""
     scratch_nbytes: int = 0
@@ -236,9 +237,9 @@ class Rewrite:
         """Write `shards` of the dataset `name` to a target, all of them or none."""
         compression = self.options.choose_compression(self.sources, target)
         final = {shard.name: target.shard(shard.name) if not target.is_file else target.out for shard in shards}
-        with Staging(target, [*final], sources=self.sources.paths, force=self.options.force) as staging:
-            self._require_space(target, compression)
-            written = self._write(shards, feed, staging.folder, compression)
+        with open_staging(target, [*final], sources=self.sources.paths, force=self.options.force) as staging:
+            staging.require_space(self._expect_nbytes(compression))
+            written = self._write(shards, feed, staging.folder, compression, then=staging.take)
             results = [
                 NewShard(shard.name, shard.split, made.tally.num_records, made.nbytes)
                 for shard, made in zip(shards, written, strict=True)
@@ -256,7 +257,7 @@ class Rewrite:
     def run_to_stdout(self, feed: Feed) -> Rewritten:
         """Write one shard to standard output."""
         if sys.stdout.isatty():
-            raise StorageError("frames expected a file or a pipe to go to, got a terminal", shard=STDOUT)
+            raise StorageError("standard output expected a file or a pipe, got a terminal", shard=STDOUT)
         compression = self.options.choose_compression(self.sources, None)
         shard = OutShard("<stdout>")
         sys.stdout.flush()
@@ -272,9 +273,10 @@ class Rewrite:
         compression: Compression,
         *,
         descriptor: int | None = None,
+        then: Callable[[str], None] | None = None,
     ) -> list[Written]:
         threads, level = OutputThreads(self.options.jobs, queue_nbytes=self.queue_nbytes), self.options.level
-        how: dict[str, Any] = {"compression": compression, "level": level, "descriptor": descriptor}
+        how: dict[str, Any] = {"compression": compression, "level": level, "descriptor": descriptor, "then": then}
         try:
             with Outputs(shards, threads, folder=folder, **how) as outputs:
                 read = feed(outputs)
@@ -298,14 +300,15 @@ class Rewrite:
                 hint="this is a bug of tfrkit: report it with the command",
             )
 
-    def _require_space(self, target: Target, compression: Compression) -> None:
+    def _expect_nbytes(self, compression: Compression) -> int:
+        """Return the space needed while writing."""
         needed = self.expected_nbytes
         if needed is None:
             # The size is unknown in advance if the compression changes.
             needed = self.sources.known_nbytes if compression == "none" else 0
             if compression == self.sources.compression != "none":
                 needed = self.sources.stored_nbytes
-        require_space(target.out, needed + self.scratch_nbytes)
+        return needed + self.scratch_nbytes
 
     def _write_sidecars(
         self,
@@ -330,7 +333,7 @@ class Rewrite:
             ", ".join(self.sources.paths[:3]) + (" and more" if len(self.sources.paths) > 3 else ""),
             is_file=target.is_file,
         )
-        texts, notes = dataset.make_texts(self.carried, is_edited=self.edit_schema is not None)
+        texts, notes = make_texts(dataset, self.carried, is_edited=self.edit_schema is not None)
         self.notes += notes
         for file, text in texts.items():
             write_text(os.path.join(folder, file), text)

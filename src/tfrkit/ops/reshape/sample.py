@@ -32,7 +32,7 @@ _READ_NBYTES = 1 << 16
 
 
 @dataclass(frozen=True)
-class _Found:
+class _FoundRecord:
     """A record, with its shard, number and offset for messages."""
 
     record: Record
@@ -48,7 +48,7 @@ def head_rows(address: Address | Iterable[Address], count: int) -> Iterator[Any]
     schema is inferred from these rows, which are held in memory.
     """
     with open_shards(address) as shards:
-        found: Iterable[_Found] = islice(chain.from_iterable(map(_read_shard, shards)), count)
+        found: Iterable[_FoundRecord] = islice(chain.from_iterable(map(_read_shard, shards)), count)
         if _is_pipe(shards):
             found = list(found)
             schema = _survey_schema(found)
@@ -70,7 +70,7 @@ def tail_rows(address: Address | Iterable[Address], count: int) -> Iterator[tupl
             yield from _tail_files(shards, count)
             return
         total = 0
-        last: deque[_Found] = deque(maxlen=count)
+        last: deque[_FoundRecord] = deque(maxlen=count)
         for found in chain.from_iterable(map(_read_shard, shards)):
             last.append(found)
             total += 1
@@ -139,11 +139,11 @@ def _is_pipe(shards: Iterable[Shard]) -> bool:
     return any(shard.nbytes is None for shard in shards)
 
 
-def _read_at(access: ShardAccess, record: int) -> _Found:
-    return _Found(access.read(record), access.name, record, access.offset_of(record))
+def _read_at(access: ShardAccess, record: int) -> _FoundRecord:
+    return _FoundRecord(access.read(record), access.name, record, access.offset_of(record))
 
 
-def _read_shard(shard: Shard, counted: Count | None = None, number: int = 0) -> Iterator[_Found]:
+def _read_shard(shard: Shard, counted: Count | None = None, number: int = 0) -> Iterator[_FoundRecord]:
     """Yield the records of a shard from `number` on; seeks if offsets are known, else reads past earlier records."""
     index = None if counted is None or not number else counted.index
     if index is not None and index.checkpoints is not None:
@@ -158,11 +158,11 @@ def _read_shard(shard: Shard, counted: Count | None = None, number: int = 0) -> 
     for stretch in walk_streams([stream], read_list, _READ_RECORDS, _READ_NBYTES):
         at = stretch.offset
         for ordinal, record in enumerate(stretch.taken, stretch.record):
-            yield _Found(record, shard.name, ordinal, at)
+            yield _FoundRecord(record, shard.name, ordinal, at)
             at += len(record) + FRAME_OVERHEAD
 
 
-def _survey_schema(found: Iterable[_Found], surveyed: Surveyed | None = None) -> Schema:
+def _survey_schema(found: Iterable[_FoundRecord], surveyed: Surveyed | None = None) -> Schema:
     """Infer the schema of some records and of those surveyed before."""
     surveyed = surveyed or Surveyed()
     for one in found:
@@ -170,10 +170,10 @@ def _survey_schema(found: Iterable[_Found], surveyed: Surveyed | None = None) ->
     return surveyed.infer().schema
 
 
-def _gather(found: Iterator[_Found]) -> Iterator[tuple[list[_Found], TfrkitError | None]]:
+def _gather(found: Iterator[_FoundRecord]) -> Iterator[tuple[list[_FoundRecord], TfrkitError | None]]:
     """Yield records in groups; on damage, the records before it and the error, so that they are shown first."""
     while True:
-        some: list[_Found] = []
+        some: list[_FoundRecord] = []
         nbytes = 0
         try:
             while len(some) < _ROWS_AT_ONCE and nbytes < _GATHERED_NBYTES and (place := next(found, None)) is not None:
@@ -187,7 +187,7 @@ def _gather(found: Iterator[_Found]) -> Iterator[tuple[list[_Found], TfrkitError
         yield some, None
 
 
-def _decode_one_by_one(found: Iterable[_Found], schema: Schema) -> Iterator[Any]:
+def _decode_one_by_one(found: Iterable[_FoundRecord], schema: Schema) -> Iterator[Any]:
     """Decode and yield one row at a time."""
     if schema.kind == "raw":
         yield from (one.record for one in found)
@@ -207,7 +207,7 @@ def _decode_one_by_one(found: Iterable[_Found], schema: Schema) -> Iterator[Any]
         yield from decoder.rows(decoder.take_batch(builder), 1)
 
 
-def _widen(schema: Schema, place: _Found) -> Schema:
+def _widen(schema: Schema, place: _FoundRecord) -> Schema:
     """Return the schema with the features of this record added; its own schema if its kind differs."""
     own = _survey_schema([place])
     if own.kind != schema.kind:
@@ -220,7 +220,7 @@ def _widen(schema: Schema, place: _Found) -> Schema:
     )
 
 
-def _decode_many(found: list[_Found], schema: Schema) -> Iterator[Any]:
+def _decode_many(found: list[_FoundRecord], schema: Schema) -> Iterator[Any]:
     """Decode the rows together; if one cannot be decoded, one by one up to that row."""
     if schema.kind == "raw":
         yield from (one.record for one in found)

@@ -23,7 +23,7 @@ from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
-from tfrkit.storage.resolve import Address, expand_home
+from tfrkit.storage.resolve import Address, show_address
 
 _PICKS_AT_ONCE = 256
 
@@ -58,7 +58,7 @@ def sample(
         jobs: Compression threads.
         progress: Progress callback.
     """
-    path = expand_home(output)
+    path = show_address(output)
     options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
     with open_sources(address, incomplete=incomplete) as sources:
         sources.require_files("sample")

@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from tfrkit._limits import LIMITS
+from tfrkit._limits import DEFAULT_SHUFFLE_MEMORY, LIMITS
 from tfrkit._types import UInt64Array
 from tfrkit.container.codecs import CompressionWord, Level, read_compression
 from tfrkit.errors import Step, misuse
@@ -38,9 +38,9 @@ from tfrkit.outputs.sizes import parse_size
 from tfrkit.passes.frame_sources import FrameSources, PartsOf, UInt32Array, deal_frames, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.resolve import Address
 
-DEFAULT_MEMORY = "1GB"
 _POSITIONS_AT_ONCE = 4096
 # Buckets have equal numbers of records, but some have more bytes than others.
 _HEADROOM = 1.1
@@ -51,7 +51,7 @@ def shuffle(
     output: str | os.PathLike[str],
     *,
     seed: int = 0,
-    memory: int | str = DEFAULT_MEMORY,
+    memory: int | str = DEFAULT_SHUFFLE_MEMORY,
     shards: int | None = None,
     shard_size: int | str | None = None,
     compression: CompressionWord | None = None,
@@ -107,7 +107,7 @@ def shuffle(
             planned = [OutShard(os.path.basename(target.out), None, sources.num_records)]
         notes = note_fewer_shards(planned, shards)
         if len(groups) > 1:
-            notes.append(f"splits are mixed each on its own: {', '.join(group.split or 'others' for group in groups)}")
+            notes.append(f"each split is shuffled separately: {', '.join(group.split or 'others' for group in groups)}")
         order = _Shuffle(sources, groups, cuts, seed=seed, memory=nbytes)
         job = Rewrite(
             "shuffle",
@@ -145,7 +145,8 @@ class _Shuffle:
         # Data that fits into memory is fastest to read sequentially.
         is_small = sources.known_nbytes * _HEADROOM < memory / 4
         is_large = sources.known_nbytes >= LIMITS.large_record_nbytes * max(1, sources.num_records)
-        self.is_direct = is_large and not is_small and all(shard.compression == "none" for shard in sources.shards)
+        is_mapped = all(shard.compression == "none" and not has_scheme(shard.name) for shard in sources.shards)
+        self.is_direct = is_large and not is_small and is_mapped
         self._bucket_starts = [] if self.is_direct else self._cut_buckets(memory)
 
     @property
@@ -214,7 +215,7 @@ class _Shuffle:
         if len(starts) - 1 > LIMITS.max_buckets + len(self._groups):
             needed = sum(group.nbytes for group in self._groups) * 2 / LIMITS.max_buckets
             raise ValueError(
-                f"memory expected at least {needed / 1e6:,.0f}MB for as much data, got {memory / 1e6:,.0f}MB"
+                f"memory expected at least {needed / 1e6:,.0f}MB for this much data, got {memory / 1e6:,.0f}MB"
             )
         return starts
 

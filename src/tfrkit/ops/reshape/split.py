@@ -82,7 +82,7 @@ def split(
         orders, notes = _split_records(sources, parts, seed=seed, stratify=stratify, group=group, hash_by=hash_by)
         known = sources.sidecars.splits
         if len(known) > 1:
-            notes.append(f"the files name splits already, which were put together: {', '.join(known)}")
+            notes.append(f"the splits that the files name were combined: {', '.join(known)}")
         name = choose_name(carried, target.out)
         planned: list[OutShard] = []
         shard_of = np.zeros(sources.num_records, np.uint32)

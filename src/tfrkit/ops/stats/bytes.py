@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -14,14 +15,20 @@ from tfrkit.ops.stats.sketches import MAX_VALUES, NO_VALUES, SIZES, DistinctSket
 
 # Frequent values are kept up to this size.
 MAX_SHOWN_NBYTES = 64
+# Limit of the counted pairs of width and height.
+MAX_PAIRS = 600
 # Most image headers are in the first bytes; some JPEGs have a thumbnail and a colour profile before them.
 _HEAD_NBYTES, _LONG_HEAD_NBYTES = 4096, 256 << 10
 
 
 class ImageSummary:
-    """Formats, modes and sizes of the values that are images, from their headers."""
+    """Formats, modes and sizes of the values that are images, from their headers.
 
-    __slots__ = ("count", "formats", "heights", "modes", "widths")
+    `pairs` counts (width, height), rounded down to multiples of `step`: a power of two, so that there are few pairs. It
+    does not depend on the order in which summaries are merged.
+    """
+
+    __slots__ = ("count", "formats", "heights", "modes", "pairs", "step", "widths")
 
     def __init__(self) -> None:
         self.count = 0
@@ -29,6 +36,8 @@ class ImageSummary:
         self.modes: Counter[str] = Counter()
         self.widths = NumberSummary()  # of images whose headers have a size
         self.heights = NumberSummary()
+        self.pairs: Counter[tuple[int, int]] = Counter()
+        self.step = 1
 
     def add(self, images: list[ImageInfo]) -> None:
         """Add images to the counts."""
@@ -44,6 +53,7 @@ class ImageSummary:
             sizes = np.array(sized, np.int64)
             self.widths.merge(summarize_ints(sizes[:, 0].copy()))
             self.heights.merge(summarize_ints(sizes[:, 1].copy()))
+            self._add_pairs(Counter(sized), 1)
 
     def merge(self, other: ImageSummary) -> None:
         if other.count == 0:
@@ -53,6 +63,25 @@ class ImageSummary:
         self.modes.update(other.modes)
         self.widths.merge(other.widths)
         self.heights.merge(other.heights)
+        self._add_pairs(other.pairs, other.step)
+
+    def _add_pairs(self, pairs: Mapping[tuple[int, int], int], step: int) -> None:
+        step = max(step, self.step)
+        while True:
+            if step > self.step:
+                self.pairs, self.step = _round_pairs(self.pairs, step), step
+            added = _round_pairs(pairs, step)
+            if len(self.pairs.keys() | added.keys()) <= MAX_PAIRS:
+                break
+            step *= 2
+        self.pairs.update(added)
+
+
+def _round_pairs(pairs: Mapping[tuple[int, int], int], step: int) -> Counter[tuple[int, int]]:
+    rounded: Counter[tuple[int, int]] = Counter()
+    for (width, height), count in pairs.items():
+        rounded[width // step * step, height // step * step] += count
+    return rounded
 
 
 class BytesSummary:

@@ -38,6 +38,18 @@ class Chunk:
         """List the numbers of the records in their shard."""
         return np.concatenate([part.record + np.arange(part.num_frames) for part in self.stretches])
 
+    def list_offsets(self) -> Int64Array:
+        """List the inflated offsets of the frames in their shard."""
+        parts = [part.offset + np.cumsum(part.taken + FRAME_OVERHEAD) for part in self.stretches]
+        return np.concatenate(parts) - self.sizes - FRAME_OVERHEAD
+
+    def read_at(self, offset: int) -> bytes:
+        """Copy the record whose frame starts at an offset of the shard."""
+        part = next(part for part in reversed(self.stretches) if part.offset <= offset)
+        start = part.start + offset - part.offset
+        head = bytes(part.data[start : start + 8])
+        return bytes(part.data[start + 12 : start + 12 + int.from_bytes(head, "little")])
+
 
 def cut_chunks(shard: Shard, number: int, policy: Policy, verify: Verify) -> Iterator[Chunk]:
     """Walk the headers of a shard and yield its chunks; damage is passed to the policy."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from tfrkit.features.infer import FeatureStats, InferredSchema, infer_schema
 from tfrkit.features.meaning import describe_images
-from tfrkit.features.names import is_label_name
+from tfrkit.features.name_words import is_label_name
 from tfrkit.features.schema import Schema, decode_name
 from tfrkit.features.spec import RecordKind, Spec
 from tfrkit.images.sniff import ImageInfo, sniff_image
@@ -41,15 +41,16 @@ def guess_specs(summary: DatasetSummary) -> dict[FeatureKey, Spec]:
     return specs
 
 
-def refine_specs(specs: Mapping[FeatureKey, Spec], sidecars: Sidecars) -> dict[FeatureKey, Spec]:
-    """Refine specs by the information in sidecars."""
+def refine_specs(specs: Mapping[FeatureKey, Spec], sidecars: Sidecars) -> Schema:
+    """Return the specs as a schema, refined by the information in sidecars."""
     plain = {decode_name(name): spec for (name, is_list), spec in specs.items() if not is_list}
     lists = {decode_name(name): spec for (name, is_list), spec in specs.items() if is_list}
-    schema = sidecars.refine(InferredSchema(Schema(plain, feature_lists=lists or None), []))
-    return {
-        (name, is_list): (schema.feature_lists if is_list else schema.features)[decode_name(name)]
-        for name, is_list in specs
-    }
+    return sidecars.refine(InferredSchema(Schema(plain, feature_lists=lists or None), []))
+
+
+def find_spec(schema: Schema, key: FeatureKey) -> Spec:
+    """Return the spec of a feature."""
+    return (schema.feature_lists if key[1] else schema.features)[decode_name(key[0])]
 
 
 def is_label(key: FeatureKey, feature: FeatureSummary, spec: Spec, names: ClassNames) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tfrkit.features.infer import FeatureStats
 from tfrkit.features.spec import StorageKind
 from tfrkit.ops.stats.bytes import BytesSummary, summarize_bytes
 from tfrkit.ops.stats.numbers import NumberSummary, summarize_equal, summarize_floats, summarize_ints
+from tfrkit.ops.stats.picks import Picks
 
 FeatureKey = tuple[bytes, bool]
 """Name as stored, and whether it is a feature list."""
@@ -26,8 +27,6 @@ NativeColumn = tuple[Any, Any, Any, Any, Any]
 MAX_FINDINGS = 1000
 # Number of values that are summarized at once.
 _BLOCK_VALUES = 32768
-# Records kept for a report.
-NUM_SAMPLES = 16
 
 
 @dataclass
@@ -66,16 +65,6 @@ class FeatureSummary:
         self.frames.merge(other.frames)
 
 
-class Sample(NamedTuple):
-    """A record kept for a report, with its images and labels by feature name."""
-
-    priority: int
-    shard: str
-    record: int
-    images: dict[str, bytes]
-    labels: dict[str, Any]
-
-
 @dataclass
 class DatasetSummary:
     """Statistics of the records of any number of shards."""
@@ -87,7 +76,7 @@ class DatasetSummary:
     num_others: int = 0  # records that are neither Examples nor SequenceExamples; not counted in `records`
     others: list[Finding] = field(default_factory=list)
     other_sizes: NumberSummary = field(default_factory=NumberSummary)
-    samples: list[Sample] = field(default_factory=list)
+    picks: Picks = field(default_factory=Picks)
     num_files: int = 0
 
     def merge(self, other: DatasetSummary) -> None:
@@ -102,7 +91,7 @@ class DatasetSummary:
         self.num_others += other.num_others
         self.others += other.others[: MAX_FINDINGS - len(self.others)]
         self.other_sizes.merge(other.other_sizes)
-        self.samples = sorted(self.samples + other.samples, key=lambda sample: sample.priority)[:NUM_SAMPLES]
+        self.picks.merge(other.picks)
 
     def list_limits(self) -> dict[FeatureKey, int]:
         """Return the `limit` of the sketch of each feature, if it has one."""

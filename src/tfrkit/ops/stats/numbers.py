@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -101,23 +102,34 @@ class NumberSummary:
         values, weights = self.weigh()
         return _find_quantiles(values, weights), self._count_bins(values, weights)
 
+    def count_between(self, edges: Sequence[float]) -> list[int]:
+        """Count the finite numbers between edges, as in the histogram of a summary that includes this one."""
+        return self._count_between(*self.weigh(), np.array(edges, np.float64))
+
     def _count_bins(self, values: Array, weights: Int64Array) -> Bins:
-        if np.issubdtype(values.dtype, np.floating):
-            is_finite = np.isfinite(values)
-            values, weights = values[is_finite], weights[is_finite]
+        values, weights = _keep_finite(values, weights)
         if len(values) == 0:
             return []
         low = values[0].item() if self.low is None or math.isinf(self.low) else self.low
         high = values[-1].item() if self.high is None or math.isinf(self.high) else self.high
         edges = _choose_edges(low, high)
+        counts = self._count_between(values, weights, edges)
+        return list(zip(edges[:-1].tolist(), edges[1:].tolist(), counts, strict=True))
+
+    def _count_between(
+        self, values: Array, weights: Int64Array, edges: np.ndarray[Any, np.dtype[np.float64]]
+    ) -> list[int]:
+        values, weights = _keep_finite(values, weights)
+        if len(values) == 0:
+            return [0] * (len(edges) - 1)
         # Values are sorted, so the count of a bin is the difference of the counts below its edges.
         reached = np.cumsum(weights)
         places = np.searchsorted(values.astype(np.float64), edges[1:-1])
         below = np.where(places > 0, reached[places - 1], 0)
         share = self.num_finite / int(reached[-1])
         rounded = np.round(np.concatenate([[0], below, reached[-1:]]) * share)  # so that the bins add up
-        counts = np.diff(rounded).astype(int)
-        return list(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))
+        counts: list[int] = np.diff(rounded).astype(int).tolist()
+        return counts
 
     def _merge_equal(self, other: NumberSummary) -> None:
         """Add a summary of the same single value, the usual case for lengths."""
@@ -189,6 +201,13 @@ def _choose_edges(low: int | float, high: int | float) -> np.ndarray[Any, np.dty
     if low == high:
         return np.array([low, low], np.float64)
     return np.linspace(float(low), float(high), NUM_BINS + 1)
+
+
+def _keep_finite(values: Array, weights: Int64Array) -> tuple[Array, Int64Array]:
+    if not np.issubdtype(values.dtype, np.floating):
+        return values, weights
+    is_finite = np.isfinite(values)
+    return values[is_finite], weights[is_finite]
 
 
 def _choose(pick: Any, one: int | float | None, other: int | float | None) -> Any:

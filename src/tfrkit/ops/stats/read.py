@@ -28,7 +28,8 @@ from tfrkit.ops.stats.features import (
     summarize_column,
 )
 from tfrkit.ops.stats.numbers import summarize_ints
-from tfrkit.ops.stats.samples import pick_samples
+from tfrkit.ops.stats.picks import Picks
+from tfrkit.ops.stats.samples import Picker
 from tfrkit.passes.check import NOT_AN_EXAMPLE
 from tfrkit.progress import Progress
 from tfrkit.storage.base import ByteSource
@@ -36,13 +37,12 @@ from tfrkit.storage.base import ByteSource
 # Chunks of a shard whose first records are surveyed to infer what features mean: the first ones, then every n-th.
 _PROBED_CHUNKS = 4
 _PROBED_EVERY = 16
-_AHEAD_NBYTES = 64 << 20
 # Up to this many features are marked one by one as not having one value per record; after that, all of them.
 _MAX_RETRIES = 8
 
 _KINDS = (None, "bytes", "float", "int64")
 
-Limits = dict[FeatureKey, int]
+SketchLimits = dict[FeatureKey, int]
 """The largest hash of each feature that the shard's sketch still needs. Saves work, does not change results."""
 
 
@@ -56,16 +56,16 @@ class _Result(NamedTuple):
     summary: DatasetSummary
     nbytes: int
     is_first: bool = False
-    limits: Limits | None = None
+    limits: SketchLimits | None = None
 
 
 class StatsReader:
     """Computes the statistics of shards, chunk by chunk."""
 
-    def __init__(self, policy: Policy, *, names: Sequence[bytes] | None = None, has_samples: bool = False) -> None:
+    def __init__(self, policy: Policy, *, names: Sequence[bytes] | None = None, has_picks: bool = False) -> None:
         self._policy = policy
         self._columns = KnownColumns(names)
-        self._has_samples = has_samples
+        self._has_picks = has_picks
         # With "skip", damage is skipped when chunks are cut, so checksums are compared then and not when reading.
         skips = policy.on_error == "skip"
         self._cut_verify: Verify = policy.verify if skips else "none" if policy.verify == "none" else "lengths"
@@ -75,18 +75,15 @@ class StatsReader:
         self, shards: Sequence[Shard], *, jobs: int | None = None, progress: Progress | None = None
     ) -> Iterator[DatasetSummary]:
         """Yield the summary of each shard, in order."""
-        threads = choose_threads(jobs)
+        sizes = [shard.nbytes for shard in shards]
+        threads = choose_threads(jobs, None if None in sizes else sum(size or 0 for size in sizes))
         # Decompression takes longer than all the rest, and uses one thread per shard.
         by_shard = threads > 1 and sum(shard.compression != "none" for shard in shards) > 1
         work = self._list_jobs(shards, by_shard=by_shard)
-        results: Iterator[_Result]
-        if threads == 1:
-            results = (job() for job in work)
-        else:
-            results = run_ahead(work, threads=threads, max_nbytes=_AHEAD_NBYTES, size_of=lambda one: one.nbytes)
-        watch = _Watch(progress, shards)
+        results = run_ahead(work, threads=threads, max_nbytes=LIMITS.results_nbytes, size_of=lambda one: one.nbytes)
+        watch = _PassProgress(progress, shards)
         whole: DatasetSummary | None = None
-        limits: Limits = {}
+        limits: SketchLimits = {}
         for result in results:
             watch.advance(result)
             if not result.is_first:
@@ -106,7 +103,7 @@ class StatsReader:
             if by_shard and shard.compression != "none":
                 yield partial(self._read_shard, shard, number)
                 continue
-            limits: Limits = {}
+            limits: SketchLimits = {}
             yield partial(_Result, DatasetSummary(num_files=1), 0, is_first=True, limits=limits)
             for chunk in cut_chunks(shard, number, self._policy, self._cut_verify):
                 yield partial(self._read_chunk, chunk, limits)
@@ -121,7 +118,7 @@ class StatsReader:
             nbytes += part.nbytes
         return _Result(summary, nbytes, is_first=True)
 
-    def _read_chunk(self, chunk: Chunk, limits: Limits) -> _Result:
+    def _read_chunk(self, chunk: Chunk, limits: SketchLimits) -> _Result:
         chunk.shard.reader.check_unchanged()
         sizes = chunk.sizes
         probed = self._probe(chunk)
@@ -148,7 +145,7 @@ class StatsReader:
         self._columns.learn(probed, survey.num_records)
         return probed
 
-    def _read_usual(self, chunk: Chunk, sizes: Int64Array, limits: Limits) -> DatasetSummary | None:
+    def _read_usual(self, chunk: Chunk, sizes: Int64Array, limits: SketchLimits) -> DatasetSummary | None:
         """Fast path: summarize a chunk whose records have only features seen so far, else return None."""
         for number in range(_MAX_RETRIES + 2):
             version, specs, builder = self._columns.borrow()
@@ -172,7 +169,7 @@ class StatsReader:
             return None
         return self._summarize(chunk, specs, columns, sizes, limits)
 
-    def _read_closely(self, chunk: Chunk, sizes: Int64Array, limits: Limits) -> DatasetSummary:
+    def _read_closely(self, chunk: Chunk, sizes: Int64Array, limits: SketchLimits) -> DatasetSummary:
         """Slow path: summarize a chunk of any records; those that are not Examples are left out and listed."""
         survey = _native.Survey("sequence_example")
         for part in chunk.stretches:
@@ -202,7 +199,7 @@ class StatsReader:
         specs: Sequence[ColumnSpec],
         columns: Sequence[NativeColumn],
         sizes: Int64Array,
-        limits: Limits,
+        limits: SketchLimits,
         is_other: _Flags | None = None,
     ) -> DatasetSummary:
         summary = DatasetSummary(records=len(sizes), sizes=summarize_ints(sizes))
@@ -210,9 +207,9 @@ class StatsReader:
             feature = summarize_column(spec.kind, spec.key[1], column, len(sizes), limits.get(spec.key))
             if feature.present:
                 summary.features[spec.key] = feature
-        if self._has_samples and len(sizes):
-            records = chunk.list_records() if is_other is None else chunk.list_records()[~is_other]
-            summary.samples = pick_samples(chunk.shard.name, chunk.number, records, specs, columns, summary)
+        if self._has_picks and len(sizes):
+            picker = Picker(chunk, None if is_other is None else ~is_other)
+            summary.picks = Picks(picker.pick_samples(), picker.pick_examples(specs, columns, summary.features))
         return summary
 
 
@@ -266,7 +263,7 @@ def _summarize_mixed(found: dict[str, Any]) -> FeatureSummary:
     return summary
 
 
-class _Watch:
+class _PassProgress:
     """Reports the progress of a pass, with the number of records estimated from the first chunk."""
 
     def __init__(self, progress: Progress | None, shards: Sequence[Shard]) -> None:

@@ -29,7 +29,7 @@ SIZES = (MAX_VALUES, NUM_HASHES, 2 * BUFFER_SIZE)
 _HASH_RANGE = 2.0**64
 
 
-def mix(keys: UInt64Array) -> UInt64Array:
+def scatter(keys: UInt64Array) -> UInt64Array:
     """Scatter 64-bit keys evenly (the last steps of splitmix64); different keys stay different."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)
@@ -40,8 +40,8 @@ def hash_numbers(values: Array) -> UInt64Array:
     """Return an evenly distributed 64-bit hash of each number; equal numbers have equal hashes."""
     if values.dtype == np.float32:
         # Adding zero turns -0.0 into 0.0.
-        return mix((values + np.float32(0)).view(np.uint32).astype(np.uint64))
-    return mix(values.view(np.uint64))
+        return scatter((values + np.float32(0)).view(np.uint32).astype(np.uint64))
+    return scatter(values.view(np.uint64))
 
 
 class ValueTable:

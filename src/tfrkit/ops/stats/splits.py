@@ -39,10 +39,10 @@ _TV_CHANCE = 2.0  # times the expected distance
 _PRESENCE_CHANCE = 3.0  # standard deviations
 _FIRST_WORDS = ("train", "training")
 
-Splits = Mapping[str, DatasetSummary]
+SplitSummaries = Mapping[str, DatasetSummary]
 
 
-def choose_reference(splits: Splits) -> str:
+def choose_reference(splits: SplitSummaries) -> str:
     """Choose the split that others are compared with: the training split, else the largest."""
     for name in splits:
         if name.lower() in _FIRST_WORDS:
@@ -51,7 +51,7 @@ def choose_reference(splits: Splits) -> str:
 
 
 def count_classes(
-    whole: DatasetSummary, splits: Splits, specs: Mapping[FeatureKey, Spec], names: ClassNames
+    whole: DatasetSummary, splits: SplitSummaries, specs: Mapping[FeatureKey, Spec], names: ClassNames
 ) -> list[dict[str, Any]]:
     """Count the classes of each label feature, in total and per split."""
     counted = []
@@ -61,7 +61,9 @@ def count_classes(
     return counted
 
 
-def _count_feature(key: FeatureKey, feature: FeatureSummary, splits: Splits, names: ClassNames) -> dict[str, Any]:
+def _count_feature(
+    key: FeatureKey, feature: FeatureSummary, splits: SplitSummaries, names: ClassNames
+) -> dict[str, Any]:
     name = decode_name(key[0])
     total = _count_values(feature)
     by_split = {split: _count_values(summary.features.get(key)) for split, summary in splits.items()}
@@ -106,7 +108,7 @@ def _count_values(feature: FeatureSummary | None) -> dict[Any, int]:
     return counts
 
 
-def compare_splits(whole: DatasetSummary, splits: Splits) -> dict[str, Any] | None:
+def compare_splits(whole: DatasetSummary, splits: SplitSummaries) -> dict[str, Any] | None:
     """Compare each feature of each split with the reference split; None for fewer than two splits with records."""
     filled = {name: summary for name, summary in splits.items() if summary.records}
     if len(filled) < 2:
@@ -136,7 +138,7 @@ def _choose_method(feature: FeatureSummary) -> str | None:
     return "Kolmogorov-Smirnov" if isinstance(values, NumberSummary) else "Kolmogorov-Smirnov of sizes"
 
 
-def _compare(key: FeatureKey, method: str | None, name: str, splits: Splits, reference: str) -> dict[str, Any]:
+def _compare(key: FeatureKey, method: str | None, name: str, splits: SplitSummaries, reference: str) -> dict[str, Any]:
     empty = FeatureSummary()
     summary, base = splits[name], splits[reference]
     feature, other = summary.features.get(key, empty), base.features.get(key, empty)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,18 +11,15 @@ from tfrkit.container.faults import SKIP
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.shards import Shard, find_shards, note_missing_shards
 from tfrkit.errors import CodecError, ContainerError, Hint, MissingFeatureError, StorageError
-from tfrkit.features.schema import encode_name, show_name
-from tfrkit.ops.stats.describe import feature_to_json, guess_specs, is_label, refine_specs, summary_to_json
-from tfrkit.ops.stats.features import DatasetSummary, Sample
-from tfrkit.ops.stats.html import print_html
+from tfrkit.features.schema import Schema, encode_name, show_name
+from tfrkit.ops.stats.describe import feature_to_json, find_spec, guess_specs, is_label, refine_specs, summary_to_json
+from tfrkit.ops.stats.features import DatasetSummary
 from tfrkit.ops.stats.read import StatsReader
 from tfrkit.ops.stats.splits import compare_splits, count_classes
-from tfrkit.outputs.target import require_output
 from tfrkit.progress import Progress
 from tfrkit.sidecars.class_names import ClassNames
 from tfrkit.sidecars.read import Sidecars
-from tfrkit.storage.resolve import Address, expand_home
-from tfrkit.storage.text_files import write_text
+from tfrkit.storage.resolve import Address
 
 _HINT = Hint(SKIP)
 
@@ -55,44 +51,37 @@ class Stats:
         return {**vars(self), "findings": [finding.to_json() for finding in self.findings]}
 
 
-def stats(
+@dataclass
+class Collected:
+    """The statistics of a dataset, and what a report makes of them: summaries by split, a schema, picked records."""
+
+    result: Stats
+    whole: DatasetSummary
+    splits: dict[str, DatasetSummary]
+    schema: Schema
+    names: ClassNames
+
+
+def collect_stats(
     address: Address | Iterable[Address],
     *,
-    html: str | os.PathLike[str] | None = None,
     features: Sequence[str] | None = None,
     jobs: int | None = None,
     on_error: OnError = "raise",
-    force: bool = False,
     progress: Progress | None = None,
-) -> Stats:
+    has_picks: bool = False,
+) -> Collected:
     """Read every record once and compute the statistics of every feature.
 
-    Memory is bounded for any number of records: about 1 MB per feature and split. The numbers do not depend on
-    `jobs`. Counts, ranges, means and deviations are exact. Quantiles, histograms, the number of distinct values and
-    the most frequent values are exact up to 4096 distinct values; beyond that they are marked as estimates.
-
-    Args:
-        address: Path, glob, folder, or a list of these.
-        html: A file to write a self-contained report to, with plots and some images.
-        features: Names of the features to read; default all.
-        jobs: Number of threads; default one per core.
-        on_error: With "skip", damage and records that are not Examples are left out and listed in `findings`.
-        force: Replace an existing report.
-        progress: Progress callback.
-
-    Example:
-        >>> [feature["name"] for feature in stats("train-*.tfrecord").features]
-        ['image', 'label']
+    Memory is bounded for any number of records: about 1 MB per feature and split. The numbers do not depend on `jobs`.
+    With `has_picks`, places of some records, and of some records of each class, are kept.
     """
     paths = find_shards(address)
     sidecars = Sidecars(paths)
-    target = None if html is None else expand_home(html)
-    if target is not None:
-        require_output(target, sources=paths, force=force)
     names = None if features is None else [encode_name(name) for name in dict.fromkeys(features)]
     policy = Policy("all", on_error)
     shards = _open_shards(paths, policy)
-    reader = StatsReader(policy, names=names, has_samples=target is not None)
+    reader = StatsReader(policy, names=names, has_picks=has_picks)
     try:
         named = dict(zip(paths, sidecars.split_names, strict=True))
         files, splits = _read_splits(reader, shards, [named[shard.name] for shard in shards], jobs, progress)
@@ -105,15 +94,12 @@ def stats(
     num_damaged = len(policy.findings)
     _check_kinds(whole, policy)
     _check_names(whole, features, paths[0])
-    result, names_of_classes = _describe(sidecars, files, whole, splits)
+    found = _describe(sidecars, files, whole, splits)
     order = {path: number for number, path in enumerate(paths)}
+    result = found.result
     result.findings = sorted(policy.findings.values(), key=lambda one: (order.get(one.shard, -1), one.offset))
     result.skipped = num_damaged + (0 if result.kind == "raw" else whole.num_others)
-    if target is not None:
-        samples = [_name_labels(sample, names_of_classes) for sample in whole.samples]
-        write_text(target, print_html(result.to_json(), samples))
-        result.html = target
-    return result
+    return found
 
 
 def _open_shards(paths: Sequence[str], policy: Policy) -> list[Shard]:
@@ -174,7 +160,7 @@ def _describe(
     files: list[dict[str, Any]],
     whole: DatasetSummary,
     splits: dict[str | None, DatasetSummary],
-) -> tuple[Stats, ClassNames]:
+) -> Collected:
     names = ClassNames(sidecars.classes, sidecars.class_file)
     is_raw = whole.num_others > 0 and whole.num_others >= whole.records
     result = Stats(files=files, notes=[*note_missing_shards(sidecars.paths), *sidecars.notes])
@@ -192,22 +178,17 @@ def _describe(
         sizes = whole.other_sizes
         sizes.merge(whole.sizes)
         result.record_bytes = summary_to_json(sizes)
-        return result, names
+        return Collected(result, whole, named, Schema({}, kind="raw"), names)
     result.records = whole.records
     result.kind = "sequence_example" if any(is_list for _, is_list in whole.features) else "example"
     result.record_bytes = summary_to_json(whole.sizes) if whole.records else None
     specs = guess_specs(whole)
-    known = refine_specs(specs, sidecars)
+    schema = refine_specs(specs, sidecars)
+    known = {key: find_spec(schema, key) for key in specs}
     for key in sorted(whole.features, key=lambda key: (key[1], key[0])):
         feature = whole.features[key]
         classes = names if is_label(key, feature, specs[key], names) else None
         result.features.append(feature_to_json(key, feature, known[key], whole.records, classes))
     result.classes = count_classes(whole, named, specs, names)
     result.comparison = compare_splits(whole, named)
-    return result, names
-
-
-def _name_labels(sample: Sample, names: ClassNames) -> Sample:
-    """Replace the class ids of a sample by class names."""
-    labels = {feature: names.name_of(feature, value) or value for feature, value in sample.labels.items()}
-    return sample._replace(labels=labels)
+    return Collected(result, whole, named, schema, names)

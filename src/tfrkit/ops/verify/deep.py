@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit import _native
+from tfrkit._limits import LIMITS
 from tfrkit._threads import run_ahead
 from tfrkit._types import Record, Row, UInt64Array, Verify
 from tfrkit.codec.decode import Decoder
@@ -24,19 +25,18 @@ from tfrkit.images.perceptual import SIDE, has_detail, hash_copies
 from tfrkit.ops.duplicates import Fingerprints, Match, describe_distance
 from tfrkit.ops.verify.kinds import KindCheck
 from tfrkit.ops.verify.record import Judged, RecordCheck, digest
-from tfrkit.ops.verify.result import Kind, RecordPlace, ShardTally, Verification, VerifyFinding, kind_of_error
-from tfrkit.ops.verify.rules import Rules, describe_rules, find_rules
+from tfrkit.ops.verify.result import FindingKind, RecordPlace, ShardTally, Verification, VerifyFinding, kind_of_error
+from tfrkit.ops.verify.rules import RecordRules, describe_rules, find_rules
 from tfrkit.ops.verify.shard_set import add_sidecar_findings
 from tfrkit.passes.walk import CollectPolicy, walk_streams
 from tfrkit.progress import Progress
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.base import ByteSource
 
-# Limits on the batch that one job checks, and on the batches that are ready but not yet collected.
+# Limits on the batch that one job checks.
 _BATCH_NBYTES = 4 << 20
 _BATCH_RECORDS = 256
-_MAX_WAITING_NBYTES = 64 << 20
-_COPY_KINDS: frozenset[Kind] = frozenset({"duplicate", "near_duplicate", "leak"})
+_COPY_KINDS: frozenset[FindingKind] = frozenset({"duplicate", "near_duplicate", "leak"})
 # Training splits come first, so that a record in two splits is reported at its copy outside training.
 _FIRST_SPLITS = ("train", "training")
 
@@ -59,7 +59,7 @@ def check_deep(result: Verification, *, shape: tuple[int, ...] | None = None, th
         add_sidecar_findings(result, rules.problems)
         result.notes.append(describe_rules(rules))
     wanted = _COPY_KINDS - result.ignored
-    splits = _Splits([tally.path for tally in result.shards])
+    splits = _ShardSplits([tally.path for tally in result.shards])
     deep = _DeepCheck(rules, wants_copies=bool(wanted), wants_near=bool(wanted - {"duplicate"}))
     known = {(finding.shard, finding.offset) for finding in result.findings}
     found: list[VerifyFinding] = []
@@ -76,7 +76,7 @@ def check_deep(result: Verification, *, shape: tuple[int, ...] | None = None, th
             places.start_shard(tally.path)
             try:
                 jobs, weigh = deep.cut(tally, stop), operator.attrgetter("nbytes")
-                for batch in run_ahead(jobs, threads=threads, max_nbytes=_MAX_WAITING_NBYTES, size_of=weigh):
+                for batch in run_ahead(jobs, threads=threads, max_nbytes=LIMITS.results_nbytes, size_of=weigh):
                     found += [finding for finding in batch.findings if (finding.shard, finding.offset) not in known]
                     places.add(batch.records, batch.offsets)
                     prints.add(batch.digests, *batch.hashes, split=splits.rank[number])
@@ -93,7 +93,7 @@ def check_deep(result: Verification, *, shape: tuple[int, ...] | None = None, th
         result.add(_describe_match(match, places, splits, what) for match in prints.find_matches())
 
 
-class _Splits:
+class _ShardSplits:
     """The split of each shard, from file names and metadata; `order` and `rank` put training first."""
 
     def __init__(self, paths: Sequence[str]) -> None:
@@ -137,7 +137,7 @@ class _Places:
         return RecordPlace(path, int(records[number]), int(offsets[number]))
 
 
-def _describe_match(match: Match, places: _Places, splits: _Splits, what: str) -> VerifyFinding:
+def _describe_match(match: Match, places: _Places, splits: _ShardSplits, what: str) -> VerifyFinding:
     """Turn a pair of copies into a finding. `what` names what was compared: the image, or the whole record."""
     earlier, later = places.at(match.earlier), places.at(match.later)
     one, two = splits.of(earlier.shard), splits.of(later.shard)
@@ -145,7 +145,7 @@ def _describe_match(match: Match, places: _Places, splits: _Splits, what: str) -
     alike = f"{what} as" if is_equal else f"nearly {what} as"
     where = f"record {earlier.record} of {earlier.shard}"
     if one != two:
-        kind: Kind = "leak"
+        kind: FindingKind = "leak"
         cause = f"in {two or 'no split'}, {alike} {where} in {one or 'no split'}{describe_distance(match.distance)}"
     else:
         kind = "duplicate" if is_equal else "near_duplicate"
@@ -154,7 +154,7 @@ def _describe_match(match: Match, places: _Places, splits: _Splits, what: str) -
 
 
 @dataclass
-class _Batch:
+class _CheckedBatch:
     """The result of checking some records of one shard."""
 
     records: UInt64Array
@@ -183,7 +183,7 @@ class _Read:
 class _DeepCheck:
     """Reads records in batches, and makes jobs that check the batches on any thread."""
 
-    def __init__(self, rules: Rules | None, *, wants_copies: bool, wants_near: bool) -> None:
+    def __init__(self, rules: RecordRules | None, *, wants_copies: bool, wants_near: bool) -> None:
         has_features = rules is not None and len(rules.schema) > 0
         self._rules = rules if has_features else None
         self._decoder = Decoder(rules.schema) if rules is not None and has_features else None
@@ -195,7 +195,7 @@ class _DeepCheck:
         self._wants_near = wants_near and self.by_picture
         self._threads = threading.local()
 
-    def cut(self, tally: ShardTally, stop: threading.Event) -> Iterator[Callable[[], _Batch]]:
+    def cut(self, tally: ShardTally, stop: threading.Event) -> Iterator[Callable[[], _CheckedBatch]]:
         """Yield jobs that check the records of a shard, in order, and a last one for records that did not decode."""
         decoder = self._decoder if tally.holds_examples else None
         policy = CollectPolicy()
@@ -228,9 +228,9 @@ class _DeepCheck:
         if found:
             nothing = np.empty(0, np.uint64)
             listed = [VerifyFinding(one.shard, one.record, one.offset, one.cause, "schema") for one in found]
-            yield partial(_Batch, nothing, nothing, 0, listed, [], _hash([]))
+            yield partial(_CheckedBatch, nothing, nothing, 0, listed, [], _hash([]))
 
-    def _judge(self, path: str, read: _Read) -> _Batch:
+    def _judge(self, path: str, read: _Read) -> _CheckedBatch:
         check = self._get_check()
         num_records = len(read.offsets)
         judged = [Judged() for _ in range(num_records)]
@@ -248,7 +248,7 @@ class _DeepCheck:
             for number, one in enumerate(judged)
             for kind, cause in one.problems
         ]
-        return _Batch(
+        return _CheckedBatch(
             np.arange(read.first, read.first + num_records, dtype=np.uint64),
             read.offsets,
             read.nbytes,

@@ -19,8 +19,8 @@ from tfrkit.images.perceptual import SIDE
 from tfrkit.images.resize import UPRIGHT, resize_into, swaps_sides
 from tfrkit.images.sniff import SUFFIX_FORMATS, ImageInfo
 from tfrkit.ops.duplicates import DIGEST_NBYTES
-from tfrkit.ops.verify.result import Kind
-from tfrkit.ops.verify.rules import ClassRange, Rules
+from tfrkit.ops.verify.result import FindingKind
+from tfrkit.ops.verify.rules import ClassRange, RecordRules
 from tfrkit.pictures.masks import describe_sizes, read_mask
 from tfrkit.pictures.pixels import fold_pixels, read_size, to_pixels
 from tfrkit.pictures.values import flatten_row, list_values, read_corners
@@ -44,7 +44,7 @@ class Judged:
     `digest` is b"" if the record is not compared; `copy` is a small square gray image, or None without a picture.
     """
 
-    problems: list[tuple[Kind, str]] = field(default_factory=list)
+    problems: list[tuple[FindingKind, str]] = field(default_factory=list)
     digest: bytes = b""
     copy: UInt8Array | None = None
 
@@ -52,7 +52,7 @@ class Judged:
 class RecordCheck:
     """Checks rows against rules. Not thread-safe. Memory: one decoded image."""
 
-    def __init__(self, rules: Rules, *, wants_copy: bool) -> None:
+    def __init__(self, rules: RecordRules, *, wants_copy: bool) -> None:
         self._rules = rules
         self._wants_copy = wants_copy
         self._scratch = Scratch()
@@ -112,7 +112,9 @@ class RecordCheck:
             check_image(data, self._scratch)
             return info, None
 
-    def _compare_facts(self, values: Mapping[str, Any], data: bytes, info: ImageInfo) -> Iterator[tuple[Kind, str]]:
+    def _compare_facts(
+        self, values: Mapping[str, Any], data: bytes, info: ImageInfo
+    ) -> Iterator[tuple[FindingKind, str]]:
         stored = self._stored_size(values)
         found = (info.height or 0, info.width or 0)
         if stored is not None and stored[:2] != found:
@@ -165,7 +167,7 @@ class RecordCheck:
 
     # -- labels
 
-    def _judge_labels(self, values: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
+    def _judge_labels(self, values: Mapping[str, Any]) -> Iterator[tuple[FindingKind, str]]:
         for name, allowed in self._rules.labels.items():
             ids = np.asarray(list_values(values.get(name)), np.int64)
             wrong = _find_unknown_ids(ids, allowed)
@@ -178,7 +180,7 @@ class RecordCheck:
 
     # -- boxes
 
-    def _judge_boxes(self, values: Mapping[str, Any], size: Size | None) -> Iterator[tuple[Kind, str]]:
+    def _judge_boxes(self, values: Mapping[str, Any], size: Size | None) -> Iterator[tuple[FindingKind, str]]:
         features = self._rules.boxes
         assert features is not None
         try:
@@ -201,7 +203,7 @@ class RecordCheck:
 
     # -- masks
 
-    def _judge_mask(self, values: Mapping[str, Any], name: str, size: Size | None) -> Iterator[tuple[Kind, str]]:
+    def _judge_mask(self, values: Mapping[str, Any], name: str, size: Size | None) -> Iterator[tuple[FindingKind, str]]:
         value = values.get(name)
         if value is None:
             return
@@ -283,7 +285,7 @@ def _explain_size(size: tuple[int, ...], stored: Size, orientation: int) -> str:
         return ""
     if swaps_sides(orientation):
         return f"; {_show(size)} is the image turned by its EXIF orientation {orientation}, which is not applied"
-    return "; height and width are exchanged"
+    return "; height and width are swapped"
 
 
 def _copy_pixels(array: np.ndarray[Any, Any]) -> UInt8Array | None:
@@ -304,7 +306,7 @@ def _find_unknown_ids(ids: np.ndarray[Any, Any], allowed: ClassRange) -> list[in
 
 def _compare_texts(
     name: str, ids: list[int], text_name: str, values: Mapping[str, Any], allowed: ClassRange
-) -> Iterator[tuple[Kind, str]]:
+) -> Iterator[tuple[FindingKind, str]]:
     texts = [text for text in list_values(values.get(text_name)) if isinstance(text, bytes)]
     if texts and len(texts) != len(ids):
         names = f"{show_name(name)} and {show_name(text_name)}"

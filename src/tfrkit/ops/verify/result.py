@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from tfrkit._limits import LIMITS
 from tfrkit.errors import CompressionError, ContainerError, CorruptRecordError, StorageError, TruncatedShardError
 
-Kind = Literal[
+FindingKind = Literal[
     "file",
     "checksum",
     "truncated",
@@ -28,7 +28,7 @@ Kind = Literal[
     "near_duplicate",
     "leak",
 ]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class VerifyFinding:
     record: int | None
     offset: int | None
     cause: str
-    kind: Kind
+    kind: FindingKind
     other: RecordPlace | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -103,8 +103,8 @@ class Verification:
     findings: list[VerifyFinding] = field(default_factory=list)
     shards: list[ShardTally] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    counts: Counter[Kind] = field(default_factory=Counter)
-    ignored: frozenset[Kind] = frozenset()
+    counts: Counter[FindingKind] = field(default_factory=Counter)
+    ignored: frozenset[FindingKind] = frozenset()
 
     @property
     def ok(self) -> bool:
@@ -141,7 +141,7 @@ class Verification:
         }
 
 
-def kind_of_error(error: Exception) -> Kind:
+def kind_of_error(error: Exception) -> FindingKind:
     """Return the kind of finding for an error."""
     if isinstance(error, CorruptRecordError):
         return "checksum"
@@ -152,7 +152,7 @@ def kind_of_error(error: Exception) -> Kind:
     return "file" if isinstance(error, (StorageError, ContainerError)) else "parse"
 
 
-def read_kinds(kinds: Collection[str]) -> frozenset[Kind]:
+def read_kinds(kinds: Collection[str]) -> frozenset[FindingKind]:
     """Convert names to kinds of findings; raises `ValueError` for an unknown name."""
     for kind in kinds:
         if kind not in KINDS:

@@ -20,7 +20,7 @@ from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import SchemaError
 from tfrkit.features.labels import LabelMap, name_unused
-from tfrkit.features.names import (
+from tfrkit.features.name_words import (
     CHARACTER_LABELS,
     CLASS_NAMES,
     OBJECT_CLASS_NAMES,
@@ -56,7 +56,7 @@ class ClassRange:
 
 
 @dataclass(frozen=True)
-class Rules:
+class RecordRules:
     """The rules that each record is checked against.
 
     Attributes:
@@ -87,7 +87,7 @@ class Rules:
     problems: tuple[SidecarProblem, ...] = ()
 
 
-def find_rules(shards: Sequence[Shard], shape: tuple[int, ...] | None = None) -> Rules:
+def find_rules(shards: Sequence[Shard], shape: tuple[int, ...] | None = None) -> RecordRules:
     """Find the rules for all records from a sample of records and from the sidecars.
 
     Raw pixels must have `shape`, if given; then a missing image raises `SchemaError`, an encoded one `ValueError`.
@@ -111,7 +111,7 @@ def find_rules(shards: Sequence[Shard], shape: tuple[int, ...] | None = None) ->
     wanted += [] if format_name is None else [format_name]
     wanted += [] if boxes is None else [*boxes.sides, *(name for name in (boxes.label, boxes.text) if name is not None)]
     schema = _loosen(found.select([name for name in dict.fromkeys(wanted) if name in usable]))
-    return Rules(
+    return RecordRules(
         schema=schema,
         known=found,
         image=image,
@@ -127,7 +127,7 @@ def find_rules(shards: Sequence[Shard], shape: tuple[int, ...] | None = None) ->
     )
 
 
-def describe_rules(rules: Rules) -> str:
+def describe_rules(rules: RecordRules) -> str:
     """Describe in one line what a deep check covers, so that users know what "ok" means."""
     what = [f"image {show_name(name)}" for name in rules.images]
     if rules.image is not None and rules.image not in rules.images:

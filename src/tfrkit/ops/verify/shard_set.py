@@ -16,7 +16,9 @@ from tfrkit.ops.verify.result import ShardTally, Verification, VerifyFinding
 from tfrkit.progress import Progress
 from tfrkit.sidecars.places import INFO, MANIFEST
 from tfrkit.sidecars.read import SidecarProblem, Sidecars
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.digest import hash_file
+from tfrkit.storage.lookup import is_file, list_names
 from tfrkit.storage.resolve import open_reader
 
 _NUMBER = re.compile(r"-(\d{5,})-of-(\d{5,})")
@@ -26,15 +28,18 @@ _MAX_NAMED = 5
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user asked to check: a set of shards or a single file, and the folders given as a whole."""
+    """The request of the user: a set of shards or a single file, and the folders given as a whole."""
 
     is_set: bool
     folders: tuple[str, ...] = ()
 
     def means_all_of(self, folder: str) -> bool:
         """Did the user ask for every shard in this folder?"""
+        if has_scheme(folder):
+            return any(f"{folder}/".startswith(f"{asked.rstrip('/')}/") for asked in self.folders)
         path = os.path.abspath(folder)
-        return any(os.path.commonpath([path, asked]) == asked for asked in map(os.path.abspath, self.folders))
+        asked = [os.path.abspath(one) for one in self.folders if not has_scheme(one)]
+        return any(os.path.commonpath([path, one]) == one for one in asked)
 
 
 def check_sets(
@@ -45,7 +50,7 @@ def check_sets(
     sidecars = Sidecars([tally.path for tally in tallies])
     entries = [sidecars.entry(number) for number in range(len(tallies))]
     missing = _find_listed_missing(sidecars, asked)
-    result.add(VerifyFinding(path, None, None, f"listed in {MANIFEST} and not there", "set") for path in missing)
+    result.add(VerifyFinding(path, None, None, f"listed in {MANIFEST} but missing", "set") for path in missing)
     _check_numbers(result, [*sidecars.paths, *missing], asked)
     for number, tally in enumerate(tallies):
         result.add(_compare_entry(tally, sidecars, number))
@@ -85,7 +90,7 @@ def _find_listed_missing(sidecars: Sidecars, asked: Asked) -> list[str]:
         splits = {entry.split for number in listed if (entry := sidecars.entry(number)) is not None}
         for name, entry in manifest.entries.items():
             path = os.path.join(folder, name)
-            if (is_whole or entry.split in splits) and not os.path.exists(path):
+            if (is_whole or entry.split in splits) and not (is_file(path) or os.path.exists(path)):
                 missing.append(path)
     return missing
 
@@ -114,8 +119,8 @@ def _check_numbers(result: Verification, paths: Iterable[str], asked: Asked) -> 
 
 def _list_folder(folder: str) -> list[str]:
     try:
-        return sorted(os.listdir(folder or "."))
-    except OSError:
+        return list_names(folder)
+    except (OSError, StorageError):
         return []
 
 

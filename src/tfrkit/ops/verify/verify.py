@@ -6,6 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
 from tfrkit._native import MAX_NAMES
@@ -13,11 +14,14 @@ from tfrkit._threads import choose_threads, run_ahead
 from tfrkit.batches.survey import note_kinds
 from tfrkit.container.records import Finding
 from tfrkit.container.shards import Shard, find_named_shards
+from tfrkit.engines.base import Tick
+from tfrkit.engines.choose import EngineName, check_engine
 from tfrkit.errors import ContainerError, NotATFRecordError, Step, StorageError, misuse
 from tfrkit.ops.verify.result import ShardTally, Verification, VerifyFinding, kind_of_error, read_kinds
 from tfrkit.ops.verify.shard_set import Asked, check_sets
 from tfrkit.outputs.target import require_output
 from tfrkit.passes.check import Checked, check_stretch, cut_shard, holds_examples
+from tfrkit.passes.shard_tasks import OnEngine
 from tfrkit.passes.walk import measure_files
 from tfrkit.pictures.pixels import ShapeWord, read_shape
 from tfrkit.progress import Progress, Quiet
@@ -34,6 +38,8 @@ def verify(
     sha256: bool = False,
     ignore: Collection[str] = (),
     jobs: int | None = None,
+    engine: EngineName = "local",
+    engine_address: str | None = None,
     progress: Progress | None = None,
 ) -> Verification:
     """Check the checksums of every frame, the form of every record, and that shards are complete and match sidecars.
@@ -52,6 +58,9 @@ def verify(
         sha256: Compare the files with the sha256 in their manifest; sizes and counts are always compared.
         ignore: Kinds of findings to leave out, such as "duplicate" or "near_duplicate".
         jobs: Number of threads; default one per core.
+        engine: With "ray" or "dask", workers of a cluster check the frames, each a shard at a time. They see the files
+            at the same paths. Sets, sha256 and `deep` are checked by this process.
+        engine_address: Address of the cluster; see `build`.
         progress: Progress callback.
 
     Example:
@@ -63,15 +72,17 @@ def verify(
     fixed = read_shape(shape)
     if fixed is not None and not deep:
         raise misuse(
-            "shape is for a deep check, which holds raw pixels against it", Step("look deep: {deep}", deep=True)
+            "shape is for a deep check, which compares raw pixels with it", Step("look deep: {deep}", deep=True)
         )
+    check_engine(engine, engine_address)
+    cluster = None if engine == "local" else OnEngine(engine, engine_address, jobs)
     result = Verification(ignored=read_kinds(ignore))
     watch = progress or Quiet()
     threads = choose_threads(jobs)
     paths, folders, is_set = find_named_shards(address)
     asked = Asked(is_set=is_set, folders=tuple(folders))
     result.shards = [ShardTally(path) for path in paths]
-    _check_frames(result, parse=parse, sample=parse or deep, threads=threads, watch=watch)
+    _check_frames(result, parse=parse, sample=parse or deep, jobs=jobs, watch=watch, cluster=cluster)
     result.records = sum(tally.records for tally in result.shards)
     check_sets(result, asked, sha256=sha256 or deep, must_know=sha256, threads=threads, watch=watch)
     if not deep:
@@ -92,22 +103,25 @@ def write_report(result: Verification, path: str | os.PathLike[str], *, force: b
     write_json(target, result.to_json())
 
 
-def _check_frames(result: Verification, *, parse: bool, sample: bool, threads: int, watch: Progress) -> None:
-    """Check every frame and every record, on threads; findings are added in the order of the files."""
-    stop = threading.Event()
-    waiting: deque[tuple[ShardTally, int]] = deque()  # shard and bytes of each job, in job order
-    watch.begin(0, sum(measure_files(tally.path for tally in result.shards)))
+def _check_frames(
+    result: Verification, *, parse: bool, sample: bool, jobs: int | None, watch: Progress, cluster: OnEngine | None
+) -> None:
+    """Check every frame and every record; findings are added in the order of the files."""
+    sizes = measure_files(tally.path for tally in result.shards)
+    watch.begin(0, sum(sizes))
+    threads = choose_threads(jobs, sum(sizes) if all(sizes) else None)  # 0 may be a pipe
     num_crowded = 0
     try:
-        for checked in run_ahead(_cut_jobs(result.shards, waiting, parse, sample, stop), threads=threads, stop=stop):
-            tally, nbytes = waiting.popleft()
-            findings = _list_findings(checked)
-            tally.num_frames += checked.num_frames
-            num_crowded += checked.num_crowded
-            tally.records += checked.num_frames - len(checked.others)
-            tally.is_damaged |= bool(checked.damage)
-            result.add(findings)
-            watch.advance(0, nbytes, len(findings))
+        if cluster is None:
+            for found, crowded in _check_shards(result.shards, parse, sample, threads, watch.advance):
+                result.add(found)
+                num_crowded += crowded
+        else:
+            tasks = [VerifyTask(tally.path, parse, sample) for tally in result.shards]
+            for number, (tally, found, crowded) in enumerate(cluster.run(tasks, watch.advance)):
+                result.shards[number] = tally
+                result.add(found)
+                num_crowded += crowded
     finally:
         watch.end()
     if num_crowded:
@@ -115,6 +129,46 @@ def _check_frames(result: Verification, *, parse: bool, sample: bool, threads: i
             f"{num_crowded:,} {'record has' if num_crowded == 1 else 'records have'} more than {MAX_NAMES:,} features: "
             "sound, but more than tfrkit decodes"
         )
+
+
+def _check_shards(
+    tallies: list[ShardTally], parse: bool, sample: bool, threads: int, tick: Tick
+) -> Iterator[tuple[list[VerifyFinding], int]]:
+    """Check shards on threads and add up their tallies; yield findings and the number of crowded records."""
+    stop = threading.Event()
+    waiting: deque[tuple[ShardTally, int]] = deque()  # shard and bytes of each job, in job order
+    for checked in run_ahead(_cut_jobs(tallies, waiting, parse, sample, stop), threads=threads, stop=stop):
+        tally, nbytes = waiting.popleft()
+        findings = _list_findings(checked)
+        tally.num_frames += checked.num_frames
+        tally.records += checked.num_frames - len(checked.others)
+        tally.is_damaged |= bool(checked.damage)
+        tick(0, nbytes, len(findings))
+        yield findings, checked.num_crowded
+
+
+@dataclass(frozen=True)
+class VerifyTask:
+    """Checks the frames of one shard."""
+
+    path: str
+    parse: bool
+    sample: bool
+
+    @property
+    def key(self) -> str:
+        """The path."""
+        return self.path
+
+    def run(self, tick: Tick) -> tuple[ShardTally, list[VerifyFinding], int]:
+        """Return the tally, the findings and the number of crowded records."""
+        tally = ShardTally(self.path)
+        findings: list[VerifyFinding] = []
+        num_crowded = 0
+        for found, crowded in _check_shards([tally], self.parse, self.sample, 1, tick):
+            findings += found
+            num_crowded += crowded
+        return tally, findings, num_crowded
 
 
 def _cut_jobs(

@@ -19,7 +19,7 @@ async function check(answer) {
 	throw new ApiError(body, answer.status);
 }
 
-const SEARCH = (query) => (query && String(query) ? `?${query}` : "");
+const SEARCH = query => (query && String(query) ? `?${query}` : "");
 
 export async function get(path, query, signal) {
 	return (await check(await fetch(path + SEARCH(query), { signal }))).json();
@@ -40,13 +40,13 @@ export function stream(path, query, handlers, last) {
 	const end = () => source.close();
 	for (const [name, handle] of Object.entries(handlers)) {
 		if (name === "fail") continue;
-		source.addEventListener(name, (event) => {
+		source.addEventListener(name, event => {
 			const data = JSON.parse(event.data);
 			if (last(name, data)) end();
 			handle(data);
 		});
 	}
-	source.addEventListener("fail", (event) => {
+	source.addEventListener("fail", event => {
 		end();
 		const body = JSON.parse(event.data);
 		handlers.fail?.(new ApiError(body, body.status));
@@ -55,7 +55,7 @@ export function stream(path, query, handlers, last) {
 		if (source.readyState === EventSource.CLOSED) return;
 		end(); // a stream that breaks is not begun again by itself
 		// The stream's own status is not readable: ask once more for the reason.
-		get(path, query).catch((error) => handlers.fail?.(error));
+		get(path, query).catch(error => handlers.fail?.(error));
 	});
 	return end;
 }

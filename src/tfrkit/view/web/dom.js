@@ -5,31 +5,31 @@ const SVG = "http://www.w3.org/2000/svg";
 
 function fill(node, props, children) {
 	for (const [name, value] of Object.entries(props ?? {})) {
-		if (value == null || value === false) continue;
+		if (value == null || (value === false && !name.startsWith("aria"))) continue;
 		if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
 		else if (name === "style") for (const [key, text] of Object.entries(value)) node.style.setProperty(key, text);
 		else if (name === "label") node.setAttribute("aria-label", value);
 		else if (name === "value" || name === "checked" || name === "selected") node[name] = value;
-		else node.setAttribute(name, value === true ? "" : String(value));
+		else node.setAttribute(name, value === true && !name.startsWith("aria") ? "" : value);
 	}
 	node.append(...real(children));
 	return node;
 }
 
-const real = (children) => children.flat(Infinity).filter((child) => child != null && child !== false);
+const real = children => children.flat(Infinity).filter(child => child != null && child !== false);
 
-function make(space, name, props, children) {
+const make = space => (name, ...parts) => {
 	const [tag, ...classes] = name.split(".");
 	const node = document.createElementNS(space, tag);
 	if (classes.length) node.setAttribute("class", classes.join(" "));
-	return fill(node, props, children);
-}
+	return fill(node, parts[0]?.constructor === Object ? parts.shift() : null, parts);
+};
 
-/** An HTML element `tag.class` with attributes, `on…` listeners, styles and children; `label` is its name for screen readers. */
-export const h = (name, props, ...children) => make(HTML, name, props, children);
+/** An HTML element `tag.class`: attributes, `on…` listeners and styles (may be left out), then children; `label` is for screen readers. */
+export const h = make(HTML);
 
 /** An SVG element. */
-export const s = (name, props, ...children) => make(SVG, name, props, children);
+export const s = make(SVG);
 
 export const clear = (node, ...children) => node.replaceChildren(...real(children));
 
@@ -48,27 +48,36 @@ const ICONS = {
 	help: "M9 9.2a3 3 0 1 1 4.2 2.8c-.8.4-1.2 1-1.2 1.8v.4M12 17.5h.01",
 };
 
-export const icon = (name) =>
-	s("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, s("path", { d: ICONS[name] }));
+export const icon = name =>
+	s("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": true }, s("path", { d: ICONS[name] }));
 
 /** A button that is a picture. */
 export const tool = (symbol, label, onclick, more) => h("button.tool", { label, title: label, onclick, ...more }, icon(symbol));
+
+/** The colour of a class, if it has one. */
+export const dot = ({ color }) => color && h("span.dot", { style: { "--dot": color } });
 
 export const link = (onclick, ...children) => h("button.link", { onclick }, ...children);
 
 /** Names with values; null leaves a row out. */
 export const facts = (rows, name = "facts") =>
-	h(`dl.${name}`, null, rows.filter((row) => row[1] != null).map(([term, value]) => h("div", null, h("dt", null, term), h("dd", null, value))));
+	h(`dl.${name}`, rows.filter(row => row[1] != null).map(([term, value]) => h("div", h("dt", term), h("dd", value))));
 
 // Control characters and characters that turn the direction of text are shown, not obeyed.
 const ODD = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
 
 /** Text of a record for reading: odd characters are written as their code. */
-export const visible = (text) =>
-	String(text).replace(ODD, (c) => `⟨${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+export const visible = text =>
+	String(text).replace(ODD, c => `⟨${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 
 /** Text of a record as an element of its own direction. */
 export const bdi = (text, props) => h("bdi", props, visible(text));
+
+const root = document.documentElement;
+const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
+
+/** Change from light to dark or back; returns what it is now. */
+export const toggleTheme = () => (root.dataset.theme = isDark() ? "light" : "dark");
 
 /** Report that something has been drawn, for tests and for measurements. */
 export const drawn = (what, detail = {}) =>

@@ -3,13 +3,13 @@
 import { stream } from "./api.js";
 import { bdi, clear, drawn, h, tool } from "./dom.js";
 import * as figures from "./histogram.js";
-import { change, data, fail, model } from "./model.js";
+import { change, data, fail, on } from "./model.js";
 import { guessQuery, listen, state } from "./state.js";
 import { short, t } from "./words.js";
 import * as where from "./where.js";
 
 /** Columns that a search for text looks into. */
-const textColumns = () => data.set.features.filter((one) => one.column && one.logical === "text" && !one.shape?.length && one.part !== "feature_lists").map((one) => one.column).slice(0, 6);
+const textColumns = () => data.set.features.filter(one => one.column && one.logical === "text" && !one.shape?.length && one.part !== "feature_lists").map(one => one.column).slice(0, 6);
 
 class Filter extends HTMLElement {
 	connectedCallback() {
@@ -18,11 +18,11 @@ class Filter extends HTMLElement {
 		this.open = new Map(); // feature: whether its figure is open
 		this.label = h("p.note", { role: "status" });
 		this.find = h("input", { type: "search", class: "field", placeholder: t("filter.search"), label: t("filter.search"), onchange: () => this.search() });
-		this.list = h("div.figures", null);
-		this.append(h("div.filter-head", null, this.find, this.label), this.list);
-		model.addEventListener("set", () => this.load());
-		model.addEventListener("selection", () => this.onSelection());
-		listen((keys) => {
+		this.list = h("div.figures");
+		this.append(h("div.filter-head", this.find, this.label), this.list);
+		on("set", () => this.load());
+		on("selection", () => this.onSelection());
+		listen(keys => {
 			if (keys.has("where")) this.draw();
 			if (keys.has("panel")) this.load();
 		});
@@ -37,19 +37,17 @@ class Filter extends HTMLElement {
 	load() {
 		this.end?.();
 		if (!data.set || state.panel !== "1" || !data.info.can.sql) {
-			if (data.set && !data.info.can.sql) clear(this.list, h("p.note", null, t("filter.no_sql")));
+			if (data.set && !data.info.can.sql) clear(this.list, h("p.note", t("filter.no_sql")));
 			return;
 		}
-		const query = guessQuery();
 		const sel = data.selection?.phase === "exact" ? data.selection.sel : "";
-		if (sel) query.set("sel", sel);
 		this.loaded = sel;
-		const show = (answer) => {
+		const show = answer => {
 			this.answer = answer;
 			this.draw();
 			drawn("figures", { is_exact: answer.is_exact, sel });
 		};
-		this.end = stream("api/figures", query, { sample: show, progress: () => {}, exact: (answer) => show({ ...answer, is_exact: true }), fail }, (name) => name === "exact");
+		this.end = stream("api/figures", guessQuery(sel && { sel }), { sample: show, progress: () => {}, exact: answer => show({ ...answer, is_exact: true }), fail }, name => name === "exact");
 	}
 
 	search() {
@@ -66,7 +64,7 @@ class Filter extends HTMLElement {
 		this.label.textContent = answer.is_exact ? t("figures.exact", { n: answer.total }) : t("figures.sample", { of: answer.of, n: answer.total });
 		this.label.classList.toggle("is-sample", !answer.is_exact);
 		const order = [...answer.figures].sort((a, b) => rank(a) - rank(b));
-		const sample = order.find((figure) => figure.values?.length)?.values[0].where ?? "_record < 1000";
+		const sample = order.find(figure => figure.values?.length)?.values[0].where ?? "_record < 1000";
 		document.getElementById("where").placeholder = t("where.placeholder", { where: sample });
 		const focus = document.activeElement?.closest("tfr-filter") ? document.activeElement.dataset.key : null;
 		clear(this.list, order.map((figure, at) => this.figure(figure, at < 6 && rank(figure) < 5)));
@@ -75,16 +73,16 @@ class Filter extends HTMLElement {
 
 	figure(figure, isOpen) {
 		const part = h("details.figure", { ontoggle: () => this.open.set(figure.feature, part.open) },
-			h("summary", null, h("span.figure-name", null, bdi(figure.feature)), h("span.figure-fact", null, figures.about(figure))),
+			h("summary", h("span.figure-name", bdi(figure.feature)), h("span.figure-fact", figures.about(figure))),
 			figure.type === "numbers" ? this.numbers(figure) : this.values(figure),
-			figure.missing ? h("p.note", null, t("figure.missing", { n: figure.missing })) : null);
+			figure.missing ? h("p.note", t("figure.missing", { n: figure.missing })) : null);
 		part.open = this.open.get(figure.feature) ?? isOpen;
 		return part;
 	}
 
 	numbers(figure) {
 		const range = where.brushed(state.where, figure.column);
-		const write = (range) => change({ where: where.brush(state.where, figure.column, range) });
+		const write = range => change({ where: where.brush(state.where, figure.column, range) });
 		const { bins } = figure;
 		if (!bins?.length || figure.min === figure.max) return figures.bars(figure);
 		const input = (name, value, label) => h("input", { type: "number", step: "any", class: "field small", value: value ?? "", placeholder: short(name === "from" ? figure.min : figure.max), label: label,
@@ -98,16 +96,16 @@ class Filter extends HTMLElement {
 		const high = input("to", range?.[1], t("figure.to", { name: figure.feature }));
 		return [
 			figures.bars(figure, { range, onbrush: (first, last) => write({ from: bins[first].from, to: bins[last].to, isLast: last === bins.length - 1 }) }),
-			h("div.range", null, low, h("span", { "aria-hidden": "true" }, "–"), high,
+			h("div.range", low, h("span", { "aria-hidden": true }, "–"), high,
 				range ? tool("close", t("figure.clear", { name: figure.feature }), () => write(null)) : null)];
 	}
 
 	values(figure) {
-		const conditions = figure.values.map((one) => one.where);
+		const conditions = figure.values.map(one => one.where);
 		const ticked = where.ticked(state.where, conditions);
 		const shown = this.shown.get(figure.feature) ?? 8;
 		const onpick = (one, isOn) => {
-			const chosen = isOn ? [...ticked, one.where] : ticked.filter((text) => text !== one.where);
+			const chosen = isOn ? [...ticked, one.where] : ticked.filter(text => text !== one.where);
 			change({ where: where.tick(state.where, conditions, chosen) });
 		};
 		const isFolded = shown < figure.values.length;
@@ -122,7 +120,7 @@ class Filter extends HTMLElement {
 
 /** Classes first, then few values, then numbers. */
 function rank(figure) {
-	const feature = data.set.features.find((one) => one.name === figure.feature);
+	const feature = data.set.features.find(one => one.name === figure.feature);
 	if (figures.isAllDifferent(figure) || figures.isConstant(figure)) return 5;
 	if (feature?.name === data.set.guesses.label.value) return 0;
 	if (feature?.logical === "class_label") return 1;

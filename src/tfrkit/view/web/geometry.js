@@ -1,4 +1,4 @@
-// Where tiles are. Pure arithmetic: no element is measured here, so 10^8 records cost what ten do.
+// Where tiles are: arithmetic only, so 10^8 records cost what ten do.
 //
 // Browsers end an element at 33,554,428 px (Chromium) or about 17.9 million (Firefox). A taller grid gets a scroll area of
 // CAP pixels. Small moves are exact pixels; a large one (the bar is dragged) is scaled. EDGE pixels at each end are exact

@@ -3,7 +3,7 @@
 import { tiles } from "./api.js";
 import { drawn, h } from "./dom.js";
 import * as geometry from "./geometry.js";
-import { change, count, data, fail, model, placeQuery } from "./model.js";
+import { change, count, data, fail, on, placeQuery } from "./model.js";
 import { readMask } from "./overlay.js";
 import { listen, state } from "./state.js";
 import { drawTile, makeTile, showTile } from "./tile.js";
@@ -26,17 +26,17 @@ class Grid extends HTMLElement {
 		this.cursor = 0;
 		this.marked = new Set();
 		this.area = h("div.grid-area", { role: "presentation" });
-		this.scroller = h("div.grid-scroller", { role: "grid", tabindex: "0", label: t("grid.label"), "aria-multiselectable": "true",
-			onscroll: () => this.onScroll(), onclick: (event) => this.onClick(event), onkeydown: (event) => this.onKey(event), onfocus: () => this.showCursor() }, this.area);
+		this.scroller = h("div.grid-scroller", { role: "grid", tabindex: "0", label: t("view.grid"), "aria-multiselectable": "true",
+			onscroll: () => this.onScroll(), onclick: event => this.onClick(event), onkeydown: event => this.onKey(event), onfocus: () => this.showCursor() }, this.area);
 		this.append(this.scroller);
 		this.at = { top: 0, bar: 0 };
 		this.first = null;
 		new ResizeObserver(() => this.resized()).observe(this.scroller);
-		for (const name of ["selection", "guesses", "set"]) model.addEventListener(name, () => this.reset());
-		model.addEventListener("count", () => this.measure());
-		listen((keys) => {
+		for (const name of ["selection", "guesses", "set"]) on(name, () => this.reset());
+		on("count", () => this.measure());
+		listen(keys => {
 			if (keys.has("size")) this.measure({ keep: true });
-			if (["off", "hide", "opacity"].some((key) => keys.has(key))) this.redraw();
+			if (["off", "hide", "opacity"].some(key => keys.has(key))) this.redraw();
 			if (keys.has("view") && state.view === "grid") this.measure();
 		});
 		document.addEventListener("tfr:held", () => this.redraw());
@@ -49,7 +49,7 @@ class Grid extends HTMLElement {
 
 	size() {
 		const wanted = Math.max(this.box?.tile ?? 0, this.box?.picture ?? 0) * devicePixelRatio;
-		return SIZES.find((size) => size >= wanted) ?? SIZES.at(-1);
+		return SIZES.find(size => size >= wanted) ?? SIZES.at(-1);
 	}
 
 	hasPictures() {
@@ -94,13 +94,13 @@ class Grid extends HTMLElement {
 		this.box = geometry.layout({ width: this.scroller.clientWidth, height: this.scroller.clientHeight, size: Number(state.size) || 168, ratio, caption: CAPTION, gap: GAP, count: total });
 		if (before && this.rows.size && this.fetched !== this.size()) this.drop();
 		this.fetched = this.size();
-		if (!before || ["columns", "tile", "picture"].some((key) => before[key] !== this.box[key])) {
+		if (!before || ["columns", "tile", "picture"].some(key => before[key] !== this.box[key])) {
 			for (const line of this.lines.values()) line.element.remove();
 			this.lines.clear();
 		}
 		this.area.style.height = `${this.box.area}px`;
-		this.scroller.setAttribute("aria-rowcount", String(this.box.rows));
-		this.scroller.setAttribute("aria-colcount", String(this.box.columns));
+		this.scroller.setAttribute("aria-rowcount", this.box.rows);
+		this.scroller.setAttribute("aria-colcount", this.box.columns);
 		const top = held === null ? this.at.top : geometry.rowTop(this.box, Math.floor(held / this.box.columns)) - GAP;
 		if (this.first !== null) this.cursor = geometry.clamp(this.first, 0, Math.max(0, total - 1));
 		if (total > (this.first ?? 0)) this.first = null;
@@ -129,7 +129,7 @@ class Grid extends HTMLElement {
 		// Small moves leave the bar where it is; when the hand rests, it is put where the records are.
 		this.idle = setTimeout(() => {
 			if (Math.abs(geometry.toBar(this.box, this.at.top) - this.scroller.scrollTop) > 1) this.moveTo(this.at.top);
-			change({ top: String(this.firstOnScreen()) });
+			change({ top: this.firstOnScreen() });
 		}, 160);
 	}
 
@@ -139,7 +139,7 @@ class Grid extends HTMLElement {
 		const line = geometry.rowTop(this.box, Math.floor(this.cursor / this.box.columns)) - GAP;
 		const most = Math.max(0, this.box.full - this.box.height);
 		this.moveTo(align === "top" ? Math.min(line, most) : geometry.reveal(this.box, this.at.top, this.cursor));
-		change({ top: String(this.firstOnScreen()) });
+		change({ top: this.firstOnScreen() });
 	}
 
 	/** Put lines where they belong and ask for what is missing. */
@@ -171,23 +171,23 @@ class Grid extends HTMLElement {
 	makeLine() {
 		const { box } = this;
 		const tiles = Array.from({ length: box.columns }, makeTile);
-		const element = h("div", { role: "row", class: "grid-line", style: { "--tile": `${box.tile}px`, "--picture": `${box.picture}px`, "--gap": `${GAP}px` } }, tiles.map((tile) => tile.element));
+		const element = h("div", { role: "row", class: "grid-line", style: { "--tile": `${box.tile}px`, "--picture": `${box.picture}px`, "--gap": `${GAP}px` } }, tiles.map(tile => tile.element));
 		this.area.append(element);
 		return { element, tiles };
 	}
 
 	showLine(line, number) {
-		line.element.setAttribute("aria-rowindex", String(number + 1));
+		line.element.setAttribute("aria-rowindex", number + 1);
 		line.tiles.forEach((tile, column) => {
 			const position = number * this.box.columns + column;
 			tile.element.hidden = position >= this.box.count;
 			if (tile.element.hidden) return;
 			showTile(tile, position, this.rows.get(position) ?? null, this.box);
-			tile.element.setAttribute("aria-colindex", String(column + 1));
+			tile.element.setAttribute("aria-colindex", column + 1);
 			tile.element.classList.toggle("is-cursor", position === this.cursor);
 			const isMarked = this.marked.has(this.rows.get(position)?.record);
 			tile.element.classList.toggle("is-marked", isMarked);
-			tile.element.setAttribute("aria-selected", String(isMarked));
+			tile.element.setAttribute("aria-selected", isMarked);
 		});
 	}
 
@@ -219,7 +219,7 @@ class Grid extends HTMLElement {
 
 	gaps(start, stop) {
 		const found = [];
-		const flying = (at) => [...this.flights].some((flight) => at >= flight.start && at < flight.stop);
+		const flying = at => [...this.flights].some(flight => at >= flight.start && at < flight.stop);
 		for (let at = start; at < stop; at += 1) {
 			if (this.rows.has(at) || flying(at)) continue;
 			const last = found.at(-1);
@@ -285,7 +285,7 @@ class Grid extends HTMLElement {
 
 	/** The shape of tiles follows the first pictures: the median, so that one odd picture decides nothing. */
 	chooseRatio() {
-		const ratios = [...this.rows.values()].filter((row) => row.picture).map((row) => row.picture.width / row.picture.height).sort((a, b) => a - b);
+		const ratios = [...this.rows.values()].filter(row => row.picture).map(row => row.picture.width / row.picture.height).sort((a, b) => a - b);
 		if (ratios.length < Math.min(8, this.box.count)) return;
 		this.ratio = geometry.clamp(ratios[ratios.length >> 1], 0.75, 1.78);
 		this.measure({ keep: true });
@@ -327,8 +327,8 @@ class Grid extends HTMLElement {
 		const row = this.rows.get(position);
 		if (!row) return;
 		this.cursor = position;
-		if (row.record === null) change({ place: String(position), record: "" });
-		else change({ record: String(row.record), place: "" });
+		if (row.record === null) change({ place: position, record: "" });
+		else change({ record: row.record, place: "" });
 	}
 
 	mark(position = this.cursor) {

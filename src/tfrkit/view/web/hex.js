@@ -18,16 +18,12 @@ class Hex extends HTMLElement {
 	async page(at) {
 		const query = new URLSearchParams(this.query);
 		query.delete("sel");
-		for (const [key, value] of Object.entries({ at, count: PAGE })) query.set(key, String(value));
-		const { record, shard, offset } = this.target;
-		if (record === undefined) {
-			query.set("shard", String(shard));
-			query.set("offset", String(offset));
-		}
+		const { record, ...place } = this.target;
+		for (const [key, value] of Object.entries({ at, count: PAGE, ...place })) query.set(key, value);
 		try {
 			this.draw(await get(record === undefined ? "api/hex" : `api/hex/${record}`, query));
 		} catch (error) {
-			clear(this, h("p.note", null, bdi(error.message)));
+			clear(this, h("p.note", bdi(error.message)));
 			if (error.status !== 404) fail(error);
 		}
 	}
@@ -44,25 +40,25 @@ class Hex extends HTMLElement {
 		const cells = bytes.map((byte, at) => h("span", { class: `byte tone-${owner[at] < 0 ? "none" : owner[at] % 6}${owner[at] >= 0 && fields[owner[at]].is_bad ? " is-bad" : ""}`, "data-field": owner[at] }, byte));
 		const lines = [];
 		for (let at = 0; at < bytes.length; at += 16) {
-			const text = bytes.slice(at, at + 16).map((byte) => ascii(Number.parseInt(byte, 16))).join("");
-			lines.push(h("div.hex-line", null, h("span.hex-offset", null, (page.offset + page.at + at).toString(16).padStart(8, "0")),
-				h("span.hex-bytes", null, cells.slice(at, at + 16)), h("span.hex-text", null, text)));
+			const text = bytes.slice(at, at + 16).map(byte => ascii(Number.parseInt(byte, 16))).join("");
+			lines.push(h("div.hex-line", h("span.hex-offset", (page.offset + page.at + at).toString(16).padStart(8, "0")),
+				h("span.hex-bytes", cells.slice(at, at + 16)), h("span.hex-text", text)));
 		}
 		const rows = fields.map((field, number) => h("tr", { "data-field": number, class: field.is_bad ? "is-bad" : "" },
-			h("td.field-at", null, `${field.start}–${field.stop}`),
+			h("td.field-at", `${field.start}–${field.stop}`),
 			h("td.field-path", { style: { "--depth": field.depth } }, h("span", { class: `tone-mark tone-${number % 6}` }), bdi(short(field.path))),
-			h("td", null, bdi(field.what)), h("td.field-value", null, bdi(field.value ?? ""))));
-		const light = (event) => this.light(event.target.closest("[data-field]")?.dataset.field);
-		const pager = page.total > PAGE || page.at !== 0 || !isRecord ? h("div.hex-pager", null,
+			h("td", bdi(field.what)), h("td.field-value", bdi(field.value ?? ""))));
+		const light = event => this.light(event.target.closest("[data-field]")?.dataset.field);
+		const pager = page.total > PAGE || page.at !== 0 || !isRecord ? h("div.hex-pager",
 			tool("left", t("hex.before"), () => this.page(page.at - PAGE), { disabled: page.at <= 0 && isRecord }),
-			h("span", null, isRecord ? t("hex.bytes", { from: page.at, to: page.at + bytes.length, total: page.total }) : t("hex.around", { from: page.offset + page.at, to: page.offset + page.at + bytes.length })),
+			h("span", isRecord ? t("hex.bytes", { from: page.at, to: page.at + bytes.length, total: page.total }) : t("hex.around", { from: page.offset + page.at, to: page.offset + page.at + bytes.length })),
 			tool("right", t("hex.after"), () => this.page(page.at + PAGE), { disabled: isRecord ? page.at + bytes.length >= page.total : bytes.length < PAGE })) : null;
 		clear(this,
-			h("p.note", null, t("hex.where", { file: page.file, offset: num(page.offset) })), pager,
+			h("p.note", t("hex.where", { file: page.file, offset: num(page.offset) })), pager,
 			h("div.hex-panes", { onpointerover: light },
 				h("div.hex-dump", { tabindex: "0", role: "region", label: t("hex.label") }, lines),
-				fields.length ? h("div.hex-fields", { tabindex: "0", role: "region", label: t("hex.fields") }, h("table", null,
-					h("thead", null, h("tr", null, ["hex.at", "hex.field", "hex.what", "hex.value"].map((key) => h("th", { scope: "col" }, t(key))))), h("tbody", null, rows))) : null));
+				fields.length ? h("div.hex-fields", { tabindex: "0", role: "region", label: t("hex.fields") }, h("table.table",
+					h("thead", h("tr", ["hex.at", "hex.field", "hex.what", "hex.value"].map(key => h("th", { scope: "col" }, t(key))))), h("tbody", rows))) : null));
 		drawn("hex", { at: page.at, offset: page.offset, fields: fields.length });
 	}
 
@@ -73,7 +69,7 @@ class Hex extends HTMLElement {
 	}
 }
 
-const ascii = (code) => (code >= 32 && code < 127 ? String.fromCharCode(code) : "·");
-const short = (path) => path.split(/\.(?![^[]*\])/).at(-1);
+const ascii = code => (code >= 32 && code < 127 ? String.fromCharCode(code) : "·");
+const short = path => path.split(/\.(?![^[]*\])/).at(-1);
 
 customElements.define("tfr-hex", Hex);

@@ -1,9 +1,9 @@
 // The page: bars, panels, keys.
 
-import { bdi, clear, drawn, h, icon, link, tool, visible } from "./dom.js";
+import { bdi, clear, drawn, h, icon, link, toggleTheme, tool, visible } from "./dom.js";
 import * as dialogs from "./dialogs.js";
 import { selectionText } from "./filter.js";
-import { change, data, isFiltered, loadSet, model, select, stopSelect } from "./model.js";
+import { change, data, isFiltered, loadSet, on, select, stopSelect } from "./model.js";
 import { held } from "./overlay.js";
 import { listen, state } from "./state.js";
 import { lang, load as loadWords, num, t } from "./words.js";
@@ -16,8 +16,8 @@ class App extends HTMLElement {
 	async connectedCallback() {
 		this.theme();
 		try {
-			await loadWords(state.lang || (navigator.language.startsWith("zh") ? "zh" : "en"));
-			await loadSet();
+			const words = loadWords(state.lang || navigator.language.slice(0, 2));
+			await loadSet().finally(() => words);
 			const { start } = data.info;
 			if (data.info.lang && !state.lang && data.info.lang !== lang) await loadWords(data.info.lang);
 			const given = {};
@@ -43,14 +43,14 @@ class App extends HTMLElement {
 
 	broken(error) {
 		const lost = error.status === 403;
-		clear(this, h("main.broken", null, h("h1", null, lost ? t("broken.token") : t("broken.title")), h("p", null, bdi(error.message)), error.where?.hint ? h("p.note", null, bdi(error.where.hint)) : null));
+		clear(this, h("main.broken", h("h1", lost ? t("broken.token") : t("broken.title")), h("p", bdi(error.message)), error.where?.hint ? h("p.note", bdi(error.where.hint)) : null));
 		drawn("broken", { error: error.message });
 	}
 
 	build() {
-		this.top = h("header.top", null);
+		this.top = h("header.top");
 		this.where = h("input.where", { id: "where", spellcheck: "false", autocomplete: "off", autocapitalize: "off", placeholder: t("where.placeholder", { where: "_record < 1000" }), label: t("where.label"), "aria-describedby": "where-note",
-			onkeydown: (event) => {
+			onkeydown: event => {
 				if (event.key === "Enter") change({ where: this.where.value.trim() });
 				else if (event.key === "Escape") {
 					this.where.value = state.where;
@@ -63,20 +63,20 @@ class App extends HTMLElement {
 		this.stop = link(stopSelect, t("where.stop"));
 		this.progress = h("progress.line-progress", { label: t("where.progress") });
 		this.message = h("p.alert.message", { role: "alert", hidden: true });
-		this.grid = document.createElement("tfr-grid");
-		this.detail = document.createElement("tfr-detail");
-		this.stats = document.createElement("tfr-stats");
-		this.compare = document.createElement("tfr-compare");
-		this.filter = document.createElement("tfr-filter");
+		this.grid = h("tfr-grid");
+		this.detail = h("tfr-detail");
+		this.stats = h("tfr-stats");
+		this.compare = h("tfr-compare");
+		this.filter = h("tfr-filter");
 		this.none = h("p.nothing", { hidden: true });
-		this.aside = h("aside.panel", { label: t("panel.label"), tabindex: "0" }, this.filter, document.createElement("tfr-switches"));
-		clear(this, h("a.skip", { href: "#where", onclick: (event) => { event.preventDefault(); this.grid.scroller.focus(); } }, t("skip")),
+		this.aside = h("aside.panel", { label: t("panel.label"), tabindex: "0" }, this.filter, h("tfr-switches"));
+		clear(this, h("a.skip", { href: "#where", onclick: event => { event.preventDefault(); this.grid.scroller.focus(); } }, t("skip")),
 			this.top, h("div.where-bar", { role: "search" }, icon("search"), this.where, this.wipe, this.status, this.stop, this.progress), this.message,
-			h("div.body", null, this.aside, h("main.main", { label: t("main.label") }, this.grid, this.none, this.detail, this.stats, this.compare)));
-		for (const name of ["set", "selection", "count", "tags", "guesses"]) model.addEventListener(name, () => this.drawTop());
-		model.addEventListener("failure", () => this.drawFailure());
+			h("div.body", this.aside, h("main.main", { label: t("view.grid") }, this.grid, this.none, this.detail, this.stats, this.compare)));
+		for (const name of ["set", "selection", "count", "tags", "guesses"]) on(name, () => this.drawTop());
+		on("failure", () => this.drawFailure());
 		this.grid.addEventListener("marks", () => this.drawTop());
-		listen((keys) => {
+		listen(keys => {
 			if (keys.has("theme")) this.theme();
 			if (keys.has("lang")) location.reload();
 			if (!(keys.size === 1 && keys.has("top"))) {
@@ -84,8 +84,8 @@ class App extends HTMLElement {
 				this.drawViews();
 			}
 		});
-		document.addEventListener("keydown", (event) => this.onKey(event));
-		document.addEventListener("keyup", (event) => event.key === "h" && this.hold(false));
+		document.addEventListener("keydown", event => this.onKey(event));
+		document.addEventListener("keyup", event => event.key === "h" && this.hold(false));
 		addEventListener("blur", () => this.hold(false));
 	}
 
@@ -98,27 +98,27 @@ class App extends HTMLElement {
 		const { set, info } = data;
 		document.title = `${visible(set.name)} · tfr view`;
 		const focus = this.top.contains(document.activeElement) ? document.activeElement.dataset.key : null;
-		const view = (name, symbol) => h("button", { "data-key": `view-${name}`, "aria-pressed": String(state.view === name), onclick: () => change({ view: name, record: "", place: "" }) }, icon(symbol), t(`view.${name}`));
-		const choose = (key, label, options, extra = {}) => h("select.field", { "data-key": key, label: label, title: label, onchange: (event) => change({ [key]: event.target.value, ...extra }) },
+		const view = (name, symbol) => h("button", { "data-key": `view-${name}`, "aria-pressed": state.view === name, onclick: () => change({ view: name, record: "", place: "" }) }, icon(symbol), t(`view.${name}`));
+		const choose = (key, label, options, extra = {}) => h("select.field", { "data-key": key, label: label, title: label, onchange: event => change({ [key]: event.target.value, ...extra }) },
 			options.map(([value, text]) => h("option", { value, selected: state[key] === value }, visible(text))));
 		const own = (key, symbol, label, action, pressed) => tool(symbol, label, action, { "data-key": key, "aria-pressed": pressed });
-		const sorts = set.features.filter((one) => one.can_sort).map((one) => [one.name, t("sort.by", { name: one.name })]);
+		const sorts = set.features.filter(one => one.can_sort).map(one => [one.name, t("sort.by", { name: one.name })]);
 		const marked = this.grid.marked?.size ?? 0;
 		clear(this.top,
-			own("panel", "panel", t("panel.toggle"), () => change({ panel: state.panel === "1" ? "0" : "1" }), String(state.panel === "1")),
-			h("h1.name", null, bdi(set.name)),
-			info.sets.length > 1 ? choose("d", t("set.label"), info.sets.map((one) => [String(one.d), one.name]), { record: "", place: "" }) : null,
+			own("panel", "panel", t("panel.toggle"), () => change({ panel: state.panel === "1" ? "0" : "1" }), state.panel === "1"),
+			h("h1.name", bdi(set.name)),
+			info.sets.length > 1 ? choose("d", t("set.label"), info.sets.map(one => [String(one.d), one.name]), { record: "", place: "" }) : null,
 			h("nav.segments", { label: t("view.label") }, view("grid", "grid"), view("stats", "chart"), info.can.compare ? view("compare", "panel") : null),
-			h("span.spring", null),
+			h("span.spring"),
 			Object.keys(set.splits ?? {}).length > 1 || state.split ? choose("split", t("split.label"), [["", t("split.all")], ...Object.entries(set.splits).map(([name, n]) => [name, `${name} (${num(n)})`])]) : null,
 			sorts.length ? choose("sort", t("sort.label"), [["", t("sort.none")], ...sorts]) : null,
 			state.sort ? h("button.button", { "data-key": "order", onclick: () => change({ order: state.order === "asc" ? "desc" : "asc" }) }, t(`order.${state.order === "desc" ? "desc" : "asc"}`)) : null,
 			Object.keys(data.tags).length || state.tag ? choose("tag", t("tag.filter"), [["", t("tag.any")], ...Object.entries(data.tags).map(([name, n]) => [name, `${name} (${num(n)})`])]) : null,
-			set.is_damaged || state.damaged ? h("button.button.danger", { "data-key": "damaged", "aria-pressed": String(state.damaged === "1"), onclick: () => change({ damaged: state.damaged ? "" : "1" }) }, icon("warn"), t("damaged.only", { n: set.damage })) : null,
-			h("label.size", null, h("span.hidden", null, t("size.label")), h("input", { type: "range", min: "72", max: "400", step: "8", value: state.size, "data-key": "size", title: t("size.label"), oninput: (event) => change({ size: event.target.value }) })),
+			set.is_damaged || state.damaged ? h("button.button.danger", { "data-key": "damaged", "aria-pressed": state.damaged === "1", onclick: () => change({ damaged: state.damaged ? "" : "1" }) }, icon("warn"), t("damaged.only", { n: set.damage })) : null,
+			h("label.size", h("span.hidden", t("size.label")), h("input", { type: "range", min: "72", max: "400", step: "8", value: state.size, "data-key": "size", title: t("size.label"), oninput: event => change({ size: event.target.value }) })),
 			marked ? h("button.button.primary", { "data-key": "tag-marked", onclick: () => this.tag() }, icon("tag"), t("tag.marked", { n: marked })) : own("tag-all", "tag", t("tag.title"), () => this.tag()),
 			own("export", "down", t("export.title"), dialogs.exportRecords),
-			own("theme", "moon", t("theme.toggle"), () => change({ theme: isDark() ? "light" : "dark" })),
+			own("theme", "moon", t("theme.toggle"), () => change({ theme: toggleTheme() })),
 			h("button.tool.text", { "data-key": "lang", label: t("lang.toggle"), lang: lang === "zh" ? "en" : "zh-CN", onclick: () => change({ lang: lang === "zh" ? "en" : "zh" }) }, lang === "zh" ? "EN" : "中"),
 			own("help", "help", t("help.title"), dialogs.showHelp));
 		if (focus) this.top.querySelector(`[data-key="${focus}"]`)?.focus();
@@ -136,9 +136,9 @@ class App extends HTMLElement {
 		else this.progress.removeAttribute("value");
 		this.status.textContent = selectionText();
 		this.status.classList.toggle("is-sample", one?.phase === "sample" || one?.phase === "progress");
-		this.where.setAttribute("aria-invalid", String(one?.phase === "failed"));
+		this.where.setAttribute("aria-invalid", one?.phase === "failed");
 		this.none.hidden = !((one?.phase === "exact" && one.count === 0) || one?.phase === "failed" || (!one && data.set.is_complete && !data.set.count)) || this.detail.isOpen || state.view !== "grid";
-		clear(this.none, one?.phase === "failed" ? [h("strong", null, t("where.wrong")), bdi(one.error.message), one.error.where?.hint ? bdi(one.error.where.hint) : null] : one ? t("where.none") : t("where.empty"));
+		clear(this.none, one?.phase === "failed" ? [h("strong", t("where.wrong")), bdi(one.error.message), one.error.where?.hint ? bdi(one.error.where.hint) : null] : one ? t("where.none") : t("where.empty"));
 	}
 
 	drawViews() {
@@ -205,7 +205,7 @@ class App extends HTMLElement {
 			return;
 		}
 		if (isTyping) return;
-		const opacity = (by) => change({ opacity: String(Math.min(100, Math.max(0, Number(state.opacity) + by))) });
+		const opacity = by => change({ opacity: Math.min(100, Math.max(0, Number(state.opacity) + by)) });
 		const actions = {
 			g: () => dialogs.goToRecord(this.grid, this.detail),
 			"/": () => { this.where.focus(); this.where.select(); },
@@ -232,7 +232,5 @@ class App extends HTMLElement {
 		event.preventDefault();
 	}
 }
-
-const isDark = () => getComputedStyle(document.documentElement).getPropertyValue("color-scheme").trim() === "dark" || (!state.theme && matchMedia("(prefers-color-scheme: dark)").matches);
 
 customElements.define("tfr-app", App);

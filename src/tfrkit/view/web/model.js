@@ -1,4 +1,4 @@
-// What the page knows: the datasets, the selection that is being made, and failures. Elements listen to changes.
+// What the page knows: datasets, the selection, failures. Elements listen to changes.
 
 import { get, stream } from "./api.js";
 import { drawn } from "./dom.js";
@@ -14,7 +14,7 @@ export const data = {
 	version: 0, // counts changes of what positions mean
 };
 
-const say = (name) => model.dispatchEvent(new Event(name));
+const say = name => model.dispatchEvent(new Event(name));
 export const on = (name, handler) => model.addEventListener(name, handler);
 
 let endSelect = null;
@@ -44,7 +44,7 @@ function countOn() {
 	if (data.set.is_complete) return;
 	const set = data.set;
 	endCount = stream("api/count", new URLSearchParams({ d: String(set.d) }), {
-		count: (event) => {
+		count: event => {
 			Object.assign(set, { count: event.count, records: event.records, is_complete: event.is_complete });
 			say("count");
 			drawn("count", event);
@@ -54,7 +54,7 @@ function countOn() {
 }
 
 export const count = () => (data.selection ? data.selection.count : data.set.count);
-export const isFiltered = () => SELECT.some((key) => key !== "d" && key !== "order" && state[key]);
+export const isFiltered = () => SELECT.some(key => key !== "d" && key !== "order" && state[key]);
 
 /** Ask the server for the records that fit the state. */
 export function select() {
@@ -69,7 +69,7 @@ export function select() {
 	const query = new URLSearchParams();
 	for (const key of SELECT) if (state[key] && !(key === "order" && !state.sort)) query.set(key, state[key]);
 	const selection = { sel: null, phase: "begin", count: 0, total: data.set.count };
-	const update = (changes) => {
+	const update = changes => {
 		if (data.selection !== selection) return;
 		Object.assign(selection, changes);
 		say("selection");
@@ -77,20 +77,20 @@ export function select() {
 	data.selection = selection;
 	say("selection");
 	endSelect = stream("api/select", query, {
-		begin: (event) => update({ sel: event.sel, total: event.total }),
+		begin: event => update({ sel: event.sel, total: event.total }),
 		// Until the answer is exact, the selection is what matched in the sample.
-		sample: (event) => update({ phase: "sample", of: event.of, estimate: event.estimate, total: event.total, count: event.matched }),
-		progress: (event) => update({ phase: "progress", done: event.done, total: event.total }),
-		exact: (event) => {
+		sample: event => update({ phase: "sample", of: event.of, estimate: event.estimate, total: event.total, count: event.matched }),
+		progress: event => update({ phase: "progress", done: event.done, total: event.total }),
+		exact: event => {
 			if (data.selection === selection) data.version += 1;
 			update({ sel: event.sel, phase: "exact", count: event.count, seconds: event.seconds });
 			drawn("selection", event);
 		},
-		fail: (error) => {
+		fail: error => {
 			update({ phase: "failed", error });
 			drawn("selection", { error: error.message });
 		},
-	}, (name) => name === "exact");
+	}, name => name === "exact");
 }
 
 export function stopSelect() {
@@ -101,10 +101,8 @@ export function stopSelect() {
 
 /** Parameters for everything that counts positions. */
 export function placeQuery(more = {}) {
-	const query = guessQuery();
-	if (data.selection?.sel) query.set("sel", data.selection.sel);
-	for (const [key, value] of Object.entries(more)) query.set(key, String(value));
-	return query;
+	const sel = data.selection?.sel;
+	return guessQuery(sel ? { sel, ...more } : more);
 }
 
 export function fail(error) {
@@ -122,8 +120,8 @@ export function setTags(tags) {
 	say("tags");
 }
 
-listen((keys) => {
-	if (GUESSES.some((key) => keys.has(key))) {
+listen(keys => {
+	if (GUESSES.some(key => keys.has(key))) {
 		loadSet().then(() => {
 			data.version += 1;
 			say("guesses");
@@ -134,7 +132,7 @@ listen((keys) => {
 		countOn();
 		say("set");
 	}
-	if (SELECT.some((key) => keys.has(key))) select();
+	if (SELECT.some(key => keys.has(key))) select();
 });
 
 export { change };

@@ -14,17 +14,11 @@ export function vocColor(id) {
 	return color;
 }
 
-const hex = (color) => `#${color.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
-const parse = (text) => [1, 3, 5].map((at) => Number.parseInt(text.slice(at, at + 2), 16));
-
-function hash(text) {
-	let sum = 7;
-	for (let i = 0; i < text.length; i += 1) sum = (sum * 31 + text.charCodeAt(i)) >>> 0;
-	return sum;
-}
+const hex = color => `#${color.map(part => part.toString(16).padStart(2, "0")).join("")}`;
+const parse = text => [1, 3, 5].map(at => Number.parseInt(text.slice(at, at + 2), 16));
 
 const known = () => {
-	if (data.set.byId === undefined) data.set.byId = new Map((data.set.classes ?? []).map((one) => [one.id, one]));
+	if (data.set.byId === undefined) data.set.byId = new Map((data.set.classes ?? []).map(one => [one.id, one]));
 	return data.set.byId;
 };
 
@@ -35,14 +29,11 @@ export function maskClass(id) {
 	return { id, name, color: one?.color ?? (id === IGNORE ? "#e0e0c0" : hex(vocColor(id))) };
 }
 
-export function boxClass(box) {
-	const name = box.text ?? (box.id == null ? "box" : String(box.id));
-	return { id: box.id, name, color: box.color ?? hex(vocColor(box.id ?? 1 + (hash(name) % 254))) };
-}
+export const boxClass = ({ id, text, color }) => ({ id, color, name: text || String(id ?? "box") });
 
 /** Whether black or white text is read better on a colour. */
 function inkOn(color) {
-	const [r, g, b] = parse(color).map((part) => (part / 255) ** 2.2);
+	const [r, g, b] = parse(color).map(part => (part / 255) ** 2.2);
 	return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.2 ? "#000" : "#fff";
 }
 
@@ -62,39 +53,42 @@ export async function readMask(blob) {
 
 /** RGBA pixels of a mask: background and hidden classes are clear, `ignore` is hatched. */
 export function colorMask(mask, hidden, opacity) {
-	const table = new Uint8ClampedArray(256 * 4);
+	const table = new Uint32Array(256); // four bytes each
 	for (let id = 1; id < 256; id += 1) {
 		const one = maskClass(id);
-		if (hidden.has(one.name)) continue;
-		table.set([...parse(one.color), Math.round(opacity * 255)], 4 * id);
+		if (!hidden.has(one.name)) new Uint8Array(table.buffer).set([...parse(one.color), Math.round(opacity * 255)], 4 * id);
 	}
-	const pixels = new Uint8ClampedArray(mask.ids.length * 4);
-	for (let i = 0; i < mask.ids.length; i += 1) {
-		const id = mask.ids[i];
-		if (id === 0) continue;
-		if (id === IGNORE && ((i % mask.width) + Math.floor(i / mask.width)) % 6 > 2) continue;
-		const at = 4 * id;
-		pixels[4 * i] = table[at];
-		pixels[4 * i + 1] = table[at + 1];
-		pixels[4 * i + 2] = table[at + 2];
-		pixels[4 * i + 3] = table[at + 3];
-	}
-	return new ImageData(pixels, mask.width, mask.height);
+	const pixels = new Uint32Array(mask.ids.length);
+	mask.ids.forEach((id, i) => {
+		if (id !== IGNORE || ((i % mask.width) + Math.floor(i / mask.width)) % 6 < 3) pixels[i] = table[id];
+	});
+	return new ImageData(new Uint8ClampedArray(pixels.buffer), mask.width, mask.height);
 }
 
 /** Whether overlays are hidden because a key is held. */
 export const held = { hide: false };
 
-/** Where a picture of this shape is drawn in a box of `width` by `height`. */
+/** The size of a picture of this shape in a box of `width` by `height`. */
 export function place(picture, width, height, most = Infinity) {
 	const scale = Math.min(width / picture.width, height / picture.height, most);
-	const w = Math.max(1, Math.round(picture.width * scale));
-	const h = Math.max(1, Math.round(picture.height * scale));
-	return { x: Math.floor((width - w) / 2), y: Math.floor((height - h) / 2), w, h };
+	return { w: Math.max(1, Math.round(picture.width * scale)), h: Math.max(1, Math.round(picture.height * scale)) };
 }
 
-/** Draw all overlays of one picture into the rectangle `at` of a canvas. */
-export function drawOverlays(pen, at, { mask, boxes, keypoints }, { scale = 1, names = true } = {}) {
+/** Draw a picture in `w` by `h` pixels of the screen, and all that lies over it. */
+export function drawPicture(canvas, picture, w, h, parts, { ratio, ...options }) {
+	if (canvas.width !== w) canvas.width = w;
+	if (canvas.height !== h) canvas.height = h;
+	canvas.style.width = `${w / ratio}px`;
+	canvas.style.height = `${h / ratio}px`;
+	const pen = canvas.getContext("2d");
+	pen.clearRect(0, 0, w, h);
+	pen.imageSmoothingEnabled = w < picture.width * 2;
+	pen.imageSmoothingQuality = "high";
+	pen.drawImage(picture, 0, 0, w, h);
+	drawOverlays(pen, { w, h }, parts, options);
+}
+
+function drawOverlays(pen, at, { mask, boxes, keypoints }, { scale, names = true }) {
 	if (held.hide) return;
 	const hidden = new Set(state.hide);
 	const off = new Set(state.off);
@@ -102,7 +96,7 @@ export function drawOverlays(pen, at, { mask, boxes, keypoints }, { scale = 1, n
 		const canvas = new OffscreenCanvas(mask.width, mask.height);
 		canvas.getContext("2d").putImageData(colorMask(mask, hidden, Number(state.opacity) / 100), 0, 0);
 		pen.imageSmoothingEnabled = false;
-		pen.drawImage(canvas, at.x, at.y, at.w, at.h);
+		pen.drawImage(canvas, 0, 0, at.w, at.h);
 		pen.imageSmoothingEnabled = true;
 	}
 	if (boxes?.length && !off.has("boxes")) drawBoxes(pen, at, boxes, hidden, scale, names);
@@ -117,8 +111,8 @@ function drawBoxes(pen, at, boxes, hidden, scale, names) {
 	for (const box of boxes) {
 		const one = boxClass(box);
 		if (hidden.has(one.name)) continue;
-		const x = Math.round(at.x + box.box[0] * at.w);
-		const y = Math.round(at.y + box.box[1] * at.h);
+		const x = Math.round(box.box[0] * at.w);
+		const y = Math.round(box.box[1] * at.h);
 		const w = Math.round((box.box[2] - box.box[0]) * at.w);
 		const h = Math.round((box.box[3] - box.box[1]) * at.h);
 		pen.lineWidth = line + 2;
@@ -132,7 +126,7 @@ function drawBoxes(pen, at, boxes, hidden, scale, names) {
 		const label = `${one.name}${score}`.slice(0, 40);
 		const wide = Math.ceil(pen.measureText(label).width) + Math.round(8 * scale);
 		const high = text + Math.round(5 * scale);
-		const top = y - high >= at.y ? y - high : y;
+		const top = y >= high ? y - high : y;
 		pen.fillStyle = one.color;
 		pen.fillRect(x - line / 2, top, wide, high);
 		pen.fillStyle = inkOn(one.color);
@@ -148,7 +142,7 @@ function drawKeypoints(pen, at, groups, scale) {
 		for (const point of points) {
 			if (point.visible === 0) continue;
 			pen.beginPath();
-			pen.arc(at.x + point.x * at.w, at.y + point.y * at.h, 3.5 * scale, 0, 7);
+			pen.arc(point.x * at.w, point.y * at.h, 3.5 * scale, 0, 7);
 			if (point.visible !== 1) pen.fill();
 			pen.stroke();
 		}

@@ -1,23 +1,25 @@
 // The picture of a record with its overlays, and the legend that switches them.
 
-import { clear, drawn, h, bdi } from "./dom.js";
+import { bdi, clear, dot, drawn, h } from "./dom.js";
 import { change } from "./model.js";
-import { boxClass, drawOverlays, maskClass, readMask } from "./overlay.js";
+import { boxClass, drawPicture, maskClass, readMask } from "./overlay.js";
 import { withGuesses } from "./feature.js";
 import { listen, state } from "./state.js";
 import { t } from "./words.js";
+
+const flip = (list, name) => (list.includes(name) ? list.filter(one => one !== name) : [...list, name]);
 
 class Stage extends HTMLElement {
 	connectedCallback() {
 		if (this.canvas) return;
 		this.canvas = h("canvas.stage-canvas", { role: "img" });
 		this.under = h("output.stage-under", { hidden: true });
-		this.frame = h("div.stage-frame", { tabindex: "0", role: "region", label: t("stage.label"), onpointermove: (event) => this.point(event), onpointerleave: () => { this.under.hidden = true; } }, this.canvas, this.under);
-		this.legend = h("div.legend", null);
+		this.frame = h("div.stage-frame", { tabindex: "0", role: "region", label: t("stage.label"), onpointermove: event => this.point(event), onpointerleave: () => { this.under.hidden = true; } }, this.canvas, this.under);
+		this.legend = h("div.legend");
 		this.append(this.frame, this.legend);
 		new ResizeObserver(() => this.draw()).observe(this.frame);
-		listen((keys) => {
-			if (["off", "hide", "opacity", "zoom"].some((key) => keys.has(key)) && this.picture) {
+		listen(keys => {
+			if (["off", "hide", "opacity", "zoom"].some(key => keys.has(key)) && this.picture) {
 				this.draw();
 				this.drawLegend();
 			}
@@ -28,13 +30,13 @@ class Stage extends HTMLElement {
 	/** Load and show the picture of a record; resolves when it is on screen. */
 	async show(record, signal) {
 		const { picture } = record;
-		const load = async (src) => {
+		const load = async src => {
 			const answer = await fetch(withGuesses(src), { signal });
 			if (!answer.ok) throw new Error((await answer.json()).error);
 			return answer.blob();
 		};
 		const [bitmap, mask] = await Promise.all([
-			load(picture.src).then((blob) => createImageBitmap(blob)),
+			load(picture.src).then(blob => createImageBitmap(blob)),
 			picture.mask ? load(picture.mask.src).then(readMask) : null,
 		]);
 		this.bitmap?.close();
@@ -56,14 +58,7 @@ class Stage extends HTMLElement {
 		const scale = state.zoom === "fit" ? (room >= 2 ? Math.min(16, Math.floor(room)) : room) : Number(state.zoom) / ratio;
 		const w = Math.max(1, Math.round(width * scale * ratio));
 		const h2 = Math.max(1, Math.round(height * scale * ratio));
-		Object.assign(this.canvas, { width: w, height: h2 });
-		this.canvas.style.width = `${w / ratio}px`;
-		this.canvas.style.height = `${h2 / ratio}px`;
-		const pen = this.canvas.getContext("2d");
-		pen.imageSmoothingEnabled = scale < 2;
-		pen.imageSmoothingQuality = "high";
-		pen.drawImage(this.bitmap, 0, 0, w, h2);
-		drawOverlays(pen, { x: 0, y: 0, w, h: h2 }, this.parts, { scale: ratio });
+		drawPicture(this.canvas, this.bitmap, w, h2, this.parts, { ratio, scale: ratio });
 		drawn("stage", { width: w, height: h2 });
 	}
 
@@ -99,27 +94,26 @@ class Stage extends HTMLElement {
 			found.set(one.name, entry);
 		}
 		this.classes = [...found.keys()];
-		const flip = (list, name) => (list.includes(name) ? list.filter((one) => one !== name) : [...list, name]);
-		const part = (name, has) => Boolean(has) && h("label.switch", null,
+		const part = (name, has) => Boolean(has) && h("label.switch",
 			h("input", { type: "checkbox", checked: !state.off.includes(name), onchange: () => change({ off: flip(state.off, name) }) }), t(`overlay.${name}`));
 		const entry = (one, number) => {
 			const isOn = !state.hide.includes(one.name);
 			const facts = [one.boxes ? t("legend.boxes", { n: one.boxes }) : null, one.share !== undefined ? `${(100 * one.share).toFixed(one.share < 0.01 ? 2 : 1)} %` : null].filter(Boolean).join(" · ");
-			return h("button.legend-class", { "aria-pressed": String(isOn), title: number < 9 ? t("legend.key", { key: number + 1 }) : null, onclick: () => change({ hide: flip(state.hide, one.name) }) },
-				h("span.dot", { style: { "--dot": one.color } }), bdi(one.name), h("small", null, facts));
+			return h("button.legend-class", { "aria-pressed": isOn, title: number < 9 ? t("legend.key", { key: number + 1 }) : null, onclick: () => change({ hide: flip(state.hide, one.name) }) },
+				dot(one), bdi(one.name), h("small", facts));
 		};
 		const focus = document.activeElement?.closest(".legend") ? [...this.legend.querySelectorAll("input, button")].indexOf(document.activeElement) : -1;
-		const slider = mask && h("label.switch", null, t("overlay.opacity"),
-			h("input", { type: "range", min: "0", max: "100", step: "5", value: state.opacity, oninput: (event) => change({ opacity: event.target.value }) }));
+		const slider = mask && h("label.switch", t("overlay.opacity"),
+			h("input", { type: "range", min: "0", max: "100", step: "5", value: state.opacity, oninput: event => change({ opacity: event.target.value }) }));
 		clear(this.legend,
-			found.size || keypoints.length ? h("div.legend-switches", null, part("mask", mask), part("boxes", boxes.length), part("keypoints", keypoints.length), slider) : null,
-			h("div.legend-classes", null, [...found.values()].map(entry)));
+			found.size || keypoints.length ? h("div.legend-switches", part("mask", mask), part("boxes", boxes.length), part("keypoints", keypoints.length), slider) : null,
+			h("div.legend-classes", [...found.values()].map(entry)));
 		if (focus >= 0) this.legend.querySelectorAll("input, button")[focus]?.focus();
 	}
 
 	toggleClass(number) {
 		const name = this.classes?.[number];
-		if (name !== undefined) change({ hide: state.hide.includes(name) ? state.hide.filter((one) => one !== name) : [...state.hide, name] });
+		if (name !== undefined) change({ hide: flip(state.hide, name) });
 	}
 }
 

@@ -46,12 +46,13 @@ export function link(changes = {}) {
 const same = (a, b) => (Array.isArray(a) ? a.length === b.length && a.every((value, i) => value === b[i]) : a === b);
 
 /** Change the state, the address, and everything that listens. */
-export function change(changes, { replace = false } = {}) {
-	if (SELECT.some((key) => key in changes)) changes = { top: "0", ...changes }; // other records: from the first
-	const keys = Object.keys(changes).filter((key) => !same(state[key], changes[key]));
+export function change(given, { replace = false } = {}) {
+	const changes = SELECT.some(key => key in given) ? { top: "0", ...given } : { ...given }; // other records: from the first
+	for (const [key, value] of Object.entries(changes)) if (typeof value === "number") changes[key] = String(value);
+	const keys = Object.keys(changes).filter(key => !same(state[key], changes[key]));
 	if (!keys.length) return;
 	for (const key of keys) state[key] = changes[key];
-	const step = !replace && keys.some((key) => STEPS.has(key));
+	const step = !replace && keys.some(key => STEPS.has(key));
 	history[step ? "pushState" : "replaceState"](null, "", link());
 	for (const listener of [...listeners]) listener(new Set(keys));
 }
@@ -65,15 +66,15 @@ export function listen(listener) {
 addEventListener("popstate", () => {
 	const before = { ...state };
 	read();
-	const keys = Object.keys(state).filter((key) => !same(state[key], before[key]));
+	const keys = Object.keys(state).filter(key => !same(state[key], before[key]));
 	for (const listener of [...listeners]) listener(new Set(keys));
 });
 
 read();
 
-/** Query with the guesses that differ from the server's. */
-export function guessQuery() {
-	const query = new URLSearchParams();
+/** Query with the guesses that differ from the server's, and `more`. */
+export function guessQuery(more = {}) {
+	const query = new URLSearchParams(more);
 	if (state.d !== "0") query.set("d", state.d);
 	for (const key of GUESSES) if (state[key]) query.set(key, state[key]);
 	return query;

@@ -1,16 +1,16 @@
 // One place of the grid: a picture with its overlays, a card of features, or damage.
 
-import { bdi, clear, h, icon } from "./dom.js";
-import { drawOverlays, place } from "./overlay.js";
+import { bdi, clear, dot, h, icon } from "./dom.js";
+import { drawPicture, place } from "./overlay.js";
 import { num, t } from "./words.js";
 
 /** An element that shows one row after another as the grid moves. */
 export function makeTile() {
-	const body = h("div.tile-body", null);
-	const number = h("span.tile-number", null);
-	const text = h("span.tile-text", null);
-	const marks = h("span.tile-tags", null);
-	const element = h("div", { role: "gridcell", class: "tile" }, body, h("div.tile-foot", null, text, marks, number));
+	const body = h("div.tile-body");
+	const number = h("span.tile-number");
+	const text = h("span.tile-text");
+	const marks = h("span.tile-tags");
+	const element = h("div", { role: "gridcell", class: "tile" }, body, h("div.tile-foot", text, marks, number));
 	return { element, body, number, text, marks, canvas: null, shown: null };
 }
 
@@ -27,7 +27,7 @@ export function showTile(tile, position, row, box) {
 	tile.element.className = `tile tile-${kind}`;
 	tile.number.textContent = row?.record === null ? "" : num(row?.record ?? position);
 	clear(tile.marks, row?.tags?.length ? icon("tag") : null);
-	clear(tile.text, (row?.caption ?? []).map((part) => caption(part)));
+	clear(tile.text, (row?.caption ?? []).map(caption));
 	if (kind === "picture") drawTile(tile);
 	else {
 		tile.canvas = null;
@@ -35,10 +35,7 @@ export function showTile(tile, position, row, box) {
 	}
 }
 
-function caption(part) {
-	return h("span.caption", null,
-		part.color ? h("span.dot", { style: { "--dot": part.color } }) : null, bdi(part.text));
-}
+const caption = part => h("span.caption", dot(part), bdi(part.text));
 
 /** Draw the picture and what lies over it; again whenever a switch changes. */
 export function drawTile(tile) {
@@ -47,33 +44,22 @@ export function drawTile(tile) {
 	const ratio = devicePixelRatio;
 	const at = place(row.picture, Math.round(box.tile * ratio), Math.round(box.picture * ratio), Math.max(4, ratio));
 	if (!tile.canvas) {
-		tile.canvas = h("canvas.tile-canvas", null);
+		tile.canvas = h("canvas.tile-canvas");
 		clear(tile.body, tile.canvas);
 	}
-	const { canvas } = tile;
-	if (canvas.width !== at.w) canvas.width = at.w;
-	if (canvas.height !== at.h) canvas.height = at.h;
-	canvas.style.width = `${at.w / ratio}px`;
-	canvas.style.height = `${at.h / ratio}px`;
-	const pen = canvas.getContext("2d");
-	const whole = { x: 0, y: 0, w: at.w, h: at.h };
-	pen.clearRect(0, 0, at.w, at.h);
-	pen.imageSmoothingEnabled = at.w < row.picture.width * 2;
-	pen.imageSmoothingQuality = "high";
-	pen.drawImage(row.picture, 0, 0, at.w, at.h);
-	drawOverlays(pen, whole, row, { scale: ratio * (at.w < 130 * ratio ? 0.6 : 0.85), names: at.w >= 120 * ratio });
+	drawPicture(tile.canvas, row.picture, at.w, at.h, row, { ratio, scale: ratio * (at.w < 130 * ratio ? 0.6 : 0.85), names: at.w >= 120 * ratio });
 }
 
 function card(row) {
-	if (!row.card?.length) return h("p.card-empty", null, t("card.empty"));
-	return h("dl.card", null, row.card.map((one) => [h("dt", null, bdi(one.name)), h("dd", null, bdi(one.text))]));
+	if (!row.card?.length) return h("p.card-empty", t("card.empty"));
+	return h("dl.card", row.card.map(one => [h("dt", bdi(one.name)), h("dd", bdi(one.text))]));
 }
 
-const cause = (row) => h("div.tile-note", null, icon("warn"), h("p", null, bdi(row.cause)));
+const cause = row => h("div.tile-note", icon("warn"), h("p", bdi(row.cause)));
 
 export function damage(one) {
-	return h("div.tile-note", null, icon("warn"),
-		h("p.note-head", null, t("damage.at", { n: one.offset })),
-		h("p", null, bdi(one.cause)),
-		h("p.note-file", null, bdi(one.file), one.record == null ? "" : ` · ${t("damage.record", { n: one.record })}`));
+	return h("div.tile-note", icon("warn"),
+		h("p.note-head", t("damage.at", { n: one.offset })),
+		h("p", bdi(one.cause)),
+		h("p.note-file", bdi(one.file), one.record == null ? "" : ` · ${t("damage.record", { n: one.record })}`));
 }

@@ -1,4 +1,4 @@
-// The filter is one SQL condition, as text. Ticks and brushes read it and write it: the text is the only place it is kept.
+// The filter is one SQL condition. Ticks and brushes read and write its text: it is kept nowhere else.
 //
 // A condition is split at the `and`s outside of brackets and quotes. Terms that a figure has written are recognised by their
 // text; all others are the user's own and stay as they are.
@@ -35,12 +35,12 @@ const isWord = (text, at, word) =>
 	text.slice(at, at + word.length).toLowerCase() === word && !/\w/.test(text[at - 1] ?? " ") && !/\w/.test(text[at + word.length] ?? " ");
 
 /** A term of several terms is bracketed when an `or` is outside of its brackets. */
-const join = (list) => {
+const join = list => {
 	if (list.length < 2) return list.join("");
-	return list.map((term) => (terms(`${term} and x`).length === 1 ? `(${term})` : term)).join(" and ");
+	return list.map(term => (terms(`${term} and x`).length === 1 ? `(${term})` : term)).join(" and ");
 };
 
-const strip = (term) => (/^\((.*)\)$/s.test(term) && balanced(term.slice(1, -1)) ? term.slice(1, -1).trim() : term);
+const strip = term => (/^\((.*)\)$/s.test(term) && balanced(term.slice(1, -1)) ? term.slice(1, -1).trim() : term);
 
 function balanced(text) {
 	let depth = 0;
@@ -56,7 +56,7 @@ function matched(term, conditions) {
 	let rest = strip(term);
 	const found = [];
 	while (rest) {
-		const one = conditions.find((text) => rest === text || rest.startsWith(`${text} or `));
+		const one = conditions.find(text => rest === text || rest.startsWith(`${text} or `));
 		if (one === undefined) return null;
 		found.push(one);
 		rest = rest.slice(one.length).replace(/^ or /, "");
@@ -76,10 +76,10 @@ export function ticked(text, conditions) {
 /** `text` with exactly `chosen` of `conditions` ticked. */
 export function tick(text, conditions, chosen) {
 	const term = chosen.length > 1 ? `(${chosen.join(" or ")})` : chosen[0];
-	return replace(text, (one) => matched(one, conditions)?.length, term);
+	return replace(text, one => matched(one, conditions)?.length, term);
 }
 
-const RANGE = (column) => {
+const RANGE = column => {
 	const name = column.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 	return new RegExp(`^${name} >= (-?[\\d.eE+-]+) and ${name} (<=?) (-?[\\d.eE+-]+)$`);
 };
@@ -96,14 +96,15 @@ export function brushed(text, column) {
 /** `text` with the range of `column` from `from` to `to`; `isLast`: `to` itself is inside. null: no range. */
 export function brush(text, column, range) {
 	const term = range ? `(${column} >= ${range.from} and ${column} ${range.isLast ? "<=" : "<"} ${range.to})` : undefined;
-	return replace(text, (one) => RANGE(column).test(strip(one)), term);
+	return replace(text, one => RANGE(column).test(strip(one)), term);
 }
 
-const literal = (text) => `'%${text.replaceAll("'", "''")}%'`;
+/** A value in SQL. */
+export const literal = value => (typeof value === "number" ? String(value) : `'${value.replaceAll("'", "''")}'`);
 
 /** The term that finds `text` in any of `columns`. */
 const found = (columns, text) => {
-	const parts = columns.map((column) => `${column} ilike ${literal(text)}`);
+	const parts = columns.map(column => `${column} ilike ${literal(`%${text}%`)}`);
 	return parts.length > 1 ? `(${parts.join(" or ")})` : parts[0];
 };
 
@@ -126,7 +127,7 @@ export function searched(text, columns) {
 }
 
 export function search(text, columns, wanted) {
-	return replace(text, (one) => searchIn(one, columns) !== null, wanted ? found(columns, wanted) : undefined);
+	return replace(text, one => searchIn(one, columns) !== null, wanted ? found(columns, wanted) : undefined);
 }
 
 function replace(text, isOwn, term) {

@@ -1,19 +1,25 @@
-// Words of the page: words.json has each text in English and in Chinese.
+// Words of the page. A line of words.tsv: key, English, Chinese; a line with one word begins a group of keys.
 
-let words = {};
-let numbers = new Intl.NumberFormat("en");
-export let lang = "en";
+const words = {};
+let numbers;
+export let lang;
 
-export async function load(wanted) {
+export const load = async wanted => use(await (await fetch("w/words.tsv")).text(), wanted);
+
+export function use(text, wanted) {
+	let group = "";
+	for (const line of text.split("\n")) {
+		const [key, ...texts] = line.split("\t");
+		if (texts.length) words[group + key] = texts;
+		else group = `${key}.`;
+	}
 	lang = wanted === "zh" ? "zh" : "en";
-	words = await (await fetch("w/words.json")).json();
-	numbers = new Intl.NumberFormat(lang === "zh" ? "zh-CN" : "en");
 	document.documentElement.lang = lang === "zh" ? "zh-CN" : "en";
+	numbers = new Intl.NumberFormat(document.documentElement.lang);
 }
 
 function find(key) {
-	const dot = key.indexOf(".");
-	const [english, chinese = english] = (dot < 0 ? words[key] : words[key.slice(0, dot)]?.[key.slice(dot + 1)]) ?? [key];
+	const [english, chinese = english] = words[key] ?? [key];
 	return lang === "zh" ? chinese : english;
 }
 
@@ -24,7 +30,7 @@ export const t = (key, values = {}) =>
 		return value === undefined ? all : typeof value === "number" ? num(value) : value;
 	});
 
-export const num = (value) => numbers.format(value);
+export const num = value => numbers.format(value);
 
 /** A number of any size as short text. */
 export function short(value) {

@@ -14,7 +14,7 @@ from PIL import Image
 import tfrkit
 from tfrkit.errors import CodecError, SchemaError
 from tfrkit.ops.export.coco import encode_run_lengths, export_coco
-from tfrkit.ops.export.objects import show_number, to_pixels
+from tfrkit.ops.export.objects import corners_to_pixels, show_number
 from tfrkit.ops.export.voc import export_voc
 from tfrkit.ops.export.yolo import export_yolo
 from tfrkit.sources.coco_masks import decode_run_lengths
@@ -327,10 +327,10 @@ def test_pixels_have_no_more_decimals_than_they_need() -> None:
     whole = rng.integers(0, 5000, (1000, 4)).astype(np.float64)
     sizes = np.array([5000, 4999, 5000, 4999])
     stored = (whole / sizes).astype(np.float32)
-    assert np.array_equal(to_pixels(stored, 5000, 4999), whole)
+    assert np.array_equal(corners_to_pixels(stored, 5000, 4999), whole)
     cents = np.round(rng.uniform(0, 640, (1000, 4)), 2)
     stored = (cents / [640, 480, 640, 480]).astype(np.float32)
-    pixels = to_pixels(stored, 640, 480)
+    pixels = corners_to_pixels(stored, 640, 480)
     assert np.array_equal((pixels / [640, 480, 640, 480]).astype(np.float32), stored)
     assert np.abs(pixels - cents).max() < 0.005
     assert [show_number(value) for value in (3.0, 0.1, 100.0, 0.000001)] == ["3", "0.1", "100", "0.000001"]

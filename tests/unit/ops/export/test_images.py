@@ -118,7 +118,7 @@ def test_floats_become_levels_and_a_note(tmp_path: Path) -> None:
     with Image.open(tmp_path / "out" / "000000.png") as image:
         assert np.array_equal(np.asarray(image), RED)
     assert report.notes == [
-        "images of numbers that no PNG holds, written in 256 levels: 1; their values: tfr export npz"
+        "images with numbers that PNG cannot store, written in 256 levels: 1; their values: tfr export npz"
     ]
 
 
@@ -244,7 +244,7 @@ def test_record_without_an_image_stops_or_is_listed(tmp_path: Path) -> None:
     ]
     source = write(tmp_path / "a", [*rows, *rows[:1] * 4])
     offsets = frame_offsets(source.read_bytes())
-    with pytest.raises(CodecError, match=f"it is not there - at .*a, record 1, byte {offsets[1]}\n  leave such"):
+    with pytest.raises(CodecError, match=f"got none - at .*a, record 1, byte {offsets[1]}\n  leave such"):
         export_images(source, tmp_path / "out", image="image")
     assert not (tmp_path / "out").exists()
     report = export_images(source, tmp_path / "out", image="image", on_bad="skip")

@@ -159,7 +159,7 @@ def test_folder_has_one_file_a_split_and_one_file_a_note(tmp_path: Path) -> None
 def test_output_is_replaced_only_with_force_and_never_a_source(tmp_path: Path) -> None:
     source = write(tmp_path / "a", MIXED)
     (tmp_path / "b").write_bytes(b"mine")
-    with pytest.raises(StorageError, match="there already"):
+    with pytest.raises(StorageError, match="exists already"):
         export_jsonl(source, tmp_path / "b")
     with pytest.raises(StorageError, match="one of the files to read"):
         export_jsonl(source, source, force=True)

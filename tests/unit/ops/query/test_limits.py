@@ -120,6 +120,20 @@ print(find_memory())
     assert int(shown.stdout) <= 8 << 30
 
 
+@pytest.mark.parametrize("megabytes", [100, 300, 600])
+def test_little_address_space_is_an_error_and_no_crash(megabytes: int) -> None:
+    program = f"""
+import resource, tfrkit
+from tfrkit.ops.query.engine import import_duckdb
+used = int(open("/proc/self/statm").read().split()[0]) * 4096
+resource.setrlimit(resource.RLIMIT_AS, (used + ({megabytes} << 20),) * 2)
+import_duckdb()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert "MemoryError: out of memory: a query needs 768 MiB of address space, the limit" in ended.stderr
+
+
 @pytest.mark.parametrize("wrong", [True, 1.5, b"2GB"])
 def test_memory_of_another_type_raises(wrong: object) -> None:
     with pytest.raises(TypeError, match="memory expected a number of bytes or a size such as '2GB', got"):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tfrkit.errors import QueryError
-from tfrkit.ops.query.text import ParsedQuery, ask_for_numbers, find_copied_table, fold, is_ordered, parse_query
+from tfrkit.ops.query.text import ParsedQuery, ask_for_numbers, find_copied_table, fold_name, is_ordered, parse_query
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -170,4 +170,4 @@ def test_query_for_numbers_refuses_an_order_by_position(order: str) -> None:
 
 
 def test_names_are_folded_as_duckdb_does() -> None:
-    assert fold("ÀBC") == "Àbc"
+    assert fold_name("ÀBC") == "Àbc"

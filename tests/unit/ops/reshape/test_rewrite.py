@@ -150,9 +150,7 @@ def test_damage_leaves_an_older_file_as_it_was(verb: Verb, source: Path, tmp_pat
 def test_existing_file_is_replaced_with_force_only(verb: Verb, source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.tfrecord"
     out.write_bytes(write_frames([b"old"]))
-    with pytest.raises(
-        StorageError, match=r"the output is there already - at .*out.tfrecord\n  replace it: force=True"
-    ):
+    with pytest.raises(StorageError, match=r"the output exists already - at .*out.tfrecord\n  replace it: force=True"):
         verb(source, out)
     assert read(out) == [b"old"]
     verb(source, out, force=True)
@@ -178,7 +176,7 @@ def test_full_folder_is_used_with_force_only_and_old_shards_go(verb: Verb, sourc
     out = tmp_path / "out"
     tools.reshard(source, out, shards=7)
     (out / "notes.md").write_text("mine")
-    with pytest.raises(StorageError, match="the output is there already"):
+    with pytest.raises(StorageError, match="the output exists already"):
         verb(source, out)
     verb(source, out, force=True)
     assert sorted(read(out)) == sorted(RECORDS)
@@ -191,7 +189,7 @@ def test_foreign_shard_in_the_folder_is_refused_even_with_force(source: Path, tm
     out = tmp_path / "out"
     out.mkdir()
     (out / "other.tfrecord").write_bytes(write_frames([b"x"]))
-    with pytest.raises(StorageError, match=r"the folder holds another shard.* - at .*other.tfrecord"):
+    with pytest.raises(StorageError, match=r"the folder has another shard.* - at .*other.tfrecord"):
         run_reshard(source, out, force=True)
     assert everything_in(out) == {"other.tfrecord"}
 

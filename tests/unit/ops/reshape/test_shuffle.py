@@ -66,7 +66,7 @@ def test_too_small_memory_limit_is_reported(source: Path, tmp_path: Path, monkey
         shuffle(source, tmp_path / "out.tfrecord", memory="1MB")
     monkeypatch.setattr(LIMITS, "min_shuffle_nbytes", 1)
     monkeypatch.setattr(LIMITS, "max_buckets", 4)
-    with pytest.raises(ValueError, match="memory expected at least .*MB for as much data"):
+    with pytest.raises(ValueError, match="memory expected at least .*MB for this much data"):
         shuffle(source, tmp_path / "out.tfrecord", memory=1000)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tfrecord"]
 
@@ -105,7 +105,7 @@ def test_splits_are_mixed_each_on_its_own(tmp_path: Path) -> None:
     order = tfrkit.open(folder)["train"].shuffle(2)._get_order().at(np.arange(80, dtype="u8"))
     everything = tfrkit.open(folder).records()
     assert train == [everything[int(number)] for number in order]
-    assert any("splits are mixed each on its own" in note for note in made.notes)
+    assert any("each split is shuffled separately" in note for note in made.notes)
 
 
 def test_labels_are_mixed_as_by_chance(tmp_path: Path) -> None:

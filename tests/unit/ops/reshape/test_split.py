@@ -78,7 +78,7 @@ def test_splits_that_are_there_are_put_together_with_a_note(tmp_path: Path) -> N
     for name in ("train", "test"):
         (tmp_path / f"{name}.tfrecord").write_bytes(write_frames(RECORDS))
     made = split(f"{tmp_path}/t*.tfrecord", tmp_path / "out", {"train": 0.5, "test": 0.5})
-    assert "the files name splits already, which were put together: test, train" in made.notes
+    assert "the splits that the files name were combined: test, train" in made.notes
 
 
 def test_raw_records_are_split(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tfrkit.ops.stats.sketches import (
     ValueTable,
     find_quantiles,
     hash_numbers,
-    mix,
+    scatter,
 )
 
 
@@ -97,7 +97,7 @@ def test_top_of_equally_frequent_values_lists_the_smaller_first() -> None:
 
 def test_mix_keeps_keys_apart() -> None:
     keys = np.arange(100_000, dtype=np.uint64)
-    assert len(np.unique(mix(keys))) == 100_000
+    assert len(np.unique(scatter(keys))) == 100_000
 
 
 def test_zeros_of_either_sign_have_one_key() -> None:

@@ -12,9 +12,10 @@ from tfrkit.features.schema_json import to_json
 from tfrkit.features.spec import Spec
 from tfrkit.ops.stats.numbers import summarize_floats, summarize_ints
 from tfrkit.ops.stats.splits import find_ks, find_total_variation
-from tfrkit.ops.stats.stats import Stats, stats
+from tfrkit.ops.stats.stats import Stats
 from tfrkit.sidecars.manifest import write_manifest
 from tfrkit.testing.reference import encode_example, write_frames
+from tfrkit.view.stats import stats
 
 
 def write(path: Path, rows: list[dict[str, tuple[str, list[Any]]]]) -> None:
@@ -119,7 +120,7 @@ def test_damaged_class_names_are_noted_and_not_used(tmp_path: Path) -> None:
     (tmp_path / "classes.txt").write_text("0:a\n5:b\n")
     found = stats(tmp_path)
     assert found.classes[0]["classes"][0]["name"] is None
-    assert "class names were not used, class ids expected in one row" in found.notes[0]
+    assert "class names were not used, class ids expected without gaps" in found.notes[0]
 
 
 def test_text_labels_are_classes_and_ids_are_not(tmp_path: Path) -> None:

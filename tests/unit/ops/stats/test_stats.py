@@ -21,9 +21,10 @@ from tfrkit.errors import (
     StorageError,
 )
 from tfrkit.ops.stats.sketches import DistinctSketch, hash_numbers
-from tfrkit.ops.stats.stats import Stats, stats
+from tfrkit.ops.stats.stats import Stats
 from tfrkit.testing.corruption import flip, frame_offsets, truncate
 from tfrkit.testing.reference import encode_example, encode_sequence_example, write_frames
+from tfrkit.view.stats import stats
 
 
 def example(**features: tuple[str, list[Any]]) -> bytes:
@@ -370,7 +371,7 @@ def test_report_is_written_once_and_never_over_a_source(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tfrecord", [example(a=("int64", [1]))])
     report = tmp_path / "report.html"
     assert stats(path, html=report).html == str(report)
-    with pytest.raises(StorageError, match="the output is there already"):
+    with pytest.raises(StorageError, match="the output exists already"):
         stats(path, html=report)
     stats(path, html=report, force=True)
     with pytest.raises(StorageError, match="one of the files to read"):

@@ -88,8 +88,8 @@ def test_plain_verify_does_not_look_into_records(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("image", "cause"),
     [
-        (encode(photo(1))[:-40], "feature 'image/encoded' PNG is cut off"),
-        (encode(photo(1), "JPEG")[:-200], "feature 'image/encoded' JPEG of 64x48 is cut off"),
+        (encode(photo(1))[:-40], "feature 'image/encoded' PNG is truncated"),
+        (encode(photo(1), "JPEG")[:-200], "feature 'image/encoded' JPEG of 64x48 is truncated"),
         (b"", "feature 'image/encoded' expected an image, got 0 bytes"),
         (b"not an image at all", "feature 'image/encoded' expected an image, got 19 bytes"),
     ],
@@ -113,7 +113,7 @@ def test_image_that_does_not_decode_is_found(tmp_path: Path, image: bytes, cause
         (
             {"image__width": 48, "image__height": 64},
             "size",
-            "image expected 48x64 as its features say, got 64x48; height and width are exchanged",
+            "image expected 48x64 as its features say, got 64x48; height and width are swapped",
         ),
         ({"image__channels": 1}, "size", "image expected gray as its features say, got RGB"),
         ({"image__format": "jpeg"}, "image", "image expected JPEG as feature 'image/format' says, got PNG"),
@@ -148,7 +148,7 @@ def test_size_is_that_of_the_image_as_stored_whatever_its_exif_orientation(tmp_p
     ("orientation", "why"),
     [
         (6, "48x64 is the image turned by its EXIF orientation 6, which is not applied"),
-        (3, "height and width are exchanged"),
+        (3, "height and width are swapped"),
     ],
 )
 def test_mask_of_the_other_orientation_is_found(tmp_path: Path, orientation: int, why: str) -> None:

@@ -9,7 +9,7 @@ from PIL import Image
 
 import tfrkit
 from tfrkit.container.shards import Shard
-from tfrkit.ops.verify.rules import Rules, describe_rules, find_rules
+from tfrkit.ops.verify.rules import RecordRules, describe_rules, find_rules
 
 
 def png(level: int) -> bytes:
@@ -18,7 +18,7 @@ def png(level: int) -> bytes:
     return file.getvalue()
 
 
-def rules_of(path: Path, rows: list[dict[str, Any]]) -> Rules:
+def rules_of(path: Path, rows: list[dict[str, Any]]) -> RecordRules:
     with tfrkit.Writer(path) as writer:
         for row in rows:
             writer.write(row)

@@ -154,7 +154,7 @@ def test_listed_shard_that_is_not_there_is_a_finding(tmp_path: Path) -> None:
     write_manifest_of(tmp_path, paths)
     paths[1].unlink()
     paths[2].unlink()
-    missing = "listed in tfrkit.json and not there"
+    missing = "listed in tfrkit.json but missing"
     assert causes(verify(tmp_path)) == [(paths[1].name, missing), (paths[2].name, missing)]
     assert causes(verify(f"{tmp_path}/train-*")) == [(paths[1].name, missing)]
     assert verify(paths[0]).ok

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import signal
+import threading
 from pathlib import Path
 
 import pytest
 
 import tfrkit
 from tfrkit._limits import LIMITS
+from tfrkit.container.compression import InflateReader
 from tfrkit.errors import StorageError
 from tfrkit.ops.verify.verify import verify, write_report
 from tfrkit.testing.corruption import flip, frame_offsets, truncate
@@ -185,6 +188,42 @@ def test_interrupt_ends_it(damaged: Path) -> None:
         verify(damaged, progress=Interrupt())
 
 
+def test_interrupt_does_not_wait_for_the_rest_of_compressed_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2):
+        with tfrkit.Writer(tmp_path / f"{number}.tfrecord.gz", compression="gzip") as writer:
+            writer.write_columns({"value": [bytes(1000)] * 30_000})
+    monkeypatch.setattr(LIMITS, "inflate_nbytes", 1 << 14)  # so there are 1,900 reads of each file
+    num_reads = 0
+    is_interrupted = threading.Event()
+    read = InflateReader.read
+    main_thread = threading.main_thread().ident
+    assert main_thread is not None
+
+    def count(reader: InflateReader, nbytes: int) -> bytes:
+        nonlocal num_reads
+        if threading.get_ident() != main_thread:
+            num_reads += 1
+            if num_reads == 1:
+                signal.pthread_kill(main_thread, signal.SIGINT)
+            assert is_interrupted.wait(60)
+        return read(reader, nbytes)
+
+    def interrupt(number: int, frame: object) -> None:
+        is_interrupted.set()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(InflateReader, "read", count)
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            verify(tmp_path, jobs=2)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert 1 <= num_reads < 1000
+
+
 # --- kinds and reports
 
 
@@ -211,7 +250,7 @@ def test_report_is_the_result_and_replaces_nothing_unasked(tmp_path: Path) -> No
     report = tmp_path / "report.json"
     write_report(result, report)
     assert json.loads(report.read_text()) == result.to_json()
-    with pytest.raises(StorageError, match="the output is there already"):
+    with pytest.raises(StorageError, match="the output exists already"):
         write_report(result, report)
     write_report(result, report, force=True)
     with pytest.raises(StorageError, match="the output is one of the files to read"):

@@ -1,0 +1,468 @@
+"""One remote store as this process uses it: how many requests run at a time, retries, pinned versions, counts.
+
+There is one `Bucket` for each store and process. In a forked process the buckets of the parent are not used: clients
+with threads of their own would wait forever there, so its requests go through another process (`proxy_client`).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, TypeVar, cast
+
+from tfrkit._limits import LIMITS
+from tfrkit.errors import RemoteAddressError, StorageError
+from tfrkit.storage.addresses import Remote, parse_remote, suggest_fetch
+from tfrkit.storage.objects import Body, ObjectInfo, StoreClient, StoredVersion, StoreFault, WritableClient
+from tfrkit.storage.options import StorageOptions, options_of, parse_cache
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    from tfrkit.storage.cache import BlockCache
+
+T = TypeVar("T")
+
+_MAX_PAUSE_SECONDS = 15.0
+_CONNECT_TRIES = 4  # of a server that does not answer at all: mostly a wrong endpoint
+
+
+@dataclass
+class RequestCounts:
+    """Requests of this process to remote stores, and how they went.
+
+    Attributes:
+        requests: All requests, repeated ones included.
+        nbytes: Bytes received.
+        retries: Requests that were repeated, for whatever reason.
+        busy: Answers that asked for fewer requests (429, 503).
+        resumed: Bodies that broke off and were continued at the byte reached.
+        fetched_again: Bytes that failed a checksum and were requested once more.
+        cache_hits: Blocks read from the cache instead of the store.
+    """
+
+    requests: int = 0
+    nbytes: int = 0
+    retries: int = 0
+    busy: int = 0
+    resumed: int = 0
+    fetched_again: int = 0
+    cache_hits: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add(self, **counts: int) -> None:
+        with self._lock:
+            for name, count in counts.items():
+                setattr(self, name, getattr(self, name) + count)
+
+    def to_json(self) -> dict[str, int]:
+        return {one.name: getattr(self, one.name) for one in fields(self) if not one.name.startswith("_")}
+
+
+class _Gate:
+    """Limits the requests in flight: one more after a round of successes, half as many after "slow down"."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._limit = float(LIMITS.first_requests)
+        self._in_flight = 0
+        self._slowed = 0.0
+
+    def enter(self) -> None:
+        with self._condition:
+            while self._in_flight >= max(1, int(self._limit)):
+                self._condition.wait()
+            self._in_flight += 1
+
+    def leave(self, *, is_busy: bool) -> None:
+        with self._condition:
+            self._in_flight -= 1
+            now = time.monotonic()
+            if not is_busy:
+                self._limit = min(float(LIMITS.max_requests), self._limit + 1 / self._limit)
+            elif now - self._slowed > 0.1:  # answers to requests of the same moment count once
+                self._slowed = now
+                self._limit = max(1.0, self._limit / 2)
+            self._condition.notify_all()
+
+
+class Range(NamedTuple):
+    """Bytes [start, stop) of an object."""
+
+    start: int
+    stop: int
+
+
+class Bucket:
+    """Requests to one store: limited, repeated, pinned to a version, counted. Safe to share between threads."""
+
+    def __init__(self, root: str, client: StoreClient, options: StorageOptions) -> None:
+        self.root = root
+        self.pid = os.getpid()
+        self.client = client
+        self.options = options
+        self._gate = _Gate()
+        self._threads: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+        # Facts of the last listing or manifest: opening a shard then needs no request.
+        self.known: dict[str, ObjectInfo] = {}
+        self.texts: dict[str, bytes] = {}
+        self.fresh: set[str] = set()  # keys just found by a glob, which need not be asked for again
+        self._cache: BlockCache | None = None
+        if options.cache is not None:
+            from tfrkit.storage.cache import BlockCache
+
+            self._cache = BlockCache(*parse_cache(options.cache), root)
+
+    def address_of(self, key: str) -> str:
+        """Return the address of an object, for messages."""
+        return f"{self.root}/{key}" if key else self.root
+
+    # ---- single requests ----------------------------------------------------------------------------------------
+
+    def head(self, key: str) -> ObjectInfo:
+        """Return the facts about an object. Raises `StoreFault` if it is missing or denied, else `StorageError`."""
+        return self._try(key, partial(self.client.head, key))
+
+    def read_all(self, key: str, max_nbytes: int) -> tuple[bytes, ObjectInfo]:
+        """Return a small object. Raises `StoreFault` if it is missing or denied, else `StorageError`."""
+        pieces, info = self._get(key, 0, None, None)
+        if info.nbytes > max_nbytes:
+            raise StorageError(
+                f"expected at most {max_nbytes:,} bytes, got {info.nbytes:,}", shard=self.address_of(key)
+            )
+        data = b"".join(pieces)
+        if len(data) != info.nbytes:
+            raise StorageError(f"expected {info.nbytes:,} bytes, got {len(data):,}", shard=self.address_of(key))
+        return data, info
+
+    def read(
+        self, key: str, where: Range, version: str | None, *, fresh: bool = False
+    ) -> tuple[list[memoryview], ObjectInfo | None]:
+        """Return a range of an object in pieces, from the cache or by one request, and the facts that came with it.
+
+        `fresh` goes past the cache. A version that is not the stored one raises `StorageError`.
+        """
+        if self._cache is not None and version is not None:
+            if not fresh:
+                held = self._cache.read(key, version, where.start, where.stop)
+                if held is not None:
+                    COUNTS.add(cache_hits=1)
+                    return [memoryview(held)], None
+            pieces, info = self._get(key, where.start, where.stop, version)
+            self._cache.write(key, version, where.start, pieces)
+            return pieces, info
+        return self._get(key, where.start, where.stop, version)
+
+    def align(self, where: Range, size: int) -> Range:
+        """Widen a range to whole blocks if they are cached, because the cache holds whole blocks only."""
+        if self._cache is None:
+            return where
+        block = LIMITS.block_nbytes
+        return Range(where.start // block * block, min(size, -(-where.stop // block) * block))
+
+    @property
+    def is_cached(self) -> bool:
+        return self._cache is not None
+
+    def list(self, folder: str) -> tuple[list[ObjectInfo], list[str]]:
+        """Return the objects and the folders directly in a folder, sorted. Raises `StorageError`."""
+        if not self.client.can_list:
+            raise StorageError(
+                "this server cannot list files",
+                shard=self.address_of(folder),
+                hint="give the address of each file, or a folder with a tfrkit.json",
+            )
+        try:
+            objects, folders = self._try(folder, partial(self.client.list, folder))
+        except StoreFault as fault:
+            raise explain_fault(fault, self.address_of(folder)) from None
+        listed = sorted(objects)
+        self.known.update((info.key, info) for info in listed)
+        return listed, sorted(folders)
+
+    def _get(self, key: str, start: int, stop: int | None, version: str | None) -> Body:
+        """Return a range; a body that breaks off is continued at the byte reached."""
+        pieces: list[memoryview] = []
+        have = 0
+        pinned = version
+
+        def request() -> Body:
+            nonlocal have, pinned
+            try:
+                got = self.client.get(key, start + have, stop, pinned)
+            except StoreFault as fault:
+                # Without a version the rest could be of another object than the start.
+                if fault.body and pinned is not None and self.client.is_pinned:
+                    pieces.extend(fault.body)
+                    have += sum(map(len, fault.body))
+                    COUNTS.add(resumed=1)
+                    if stop is not None and start + have >= stop:
+                        return Body([], ObjectInfo(key, -1, pinned))
+                raise
+            return got
+
+        body = self._try(key, request, version)
+        pieces.extend(body.pieces)
+        nbytes = sum(map(len, pieces))
+        COUNTS.add(nbytes=nbytes)
+        if stop is not None and 0 <= nbytes < min(stop, body.info.nbytes) - start:
+            raise StorageError(
+                f"expected {min(stop, body.info.nbytes) - start:,} bytes, got {nbytes:,}", shard=self.address_of(key)
+            )
+        return Body(pieces, body.info)
+
+    def _try(self, key: str, request: Callable[[], T], version: str | None = None, *, is_write: bool = False) -> T:
+        """Make a request until it succeeds or is hopeless."""
+        require_same_process(self)
+        pause = LIMITS.retry_seconds
+        fault: StoreFault | None = None
+        for number in range(1, LIMITS.request_tries + 1):
+            self._gate.enter()
+            fault = None
+            COUNTS.add(requests=1)
+            try:
+                return request()
+            except StoreFault as found:
+                fault = found
+            finally:
+                self._gate.leave(is_busy=fault is not None and fault.kind == "busy")
+            if fault.kind in ("missing", "denied") or (is_write and fault.kind == "changed"):
+                raise fault
+            if fault.kind == "changed":
+                raise self._explain_change(key, version)
+            if fault.kind == "refused" or (fault.kind == "unreachable" and number >= _CONNECT_TRIES):
+                break
+            if fault.kind == "busy":
+                COUNTS.add(busy=1)
+            if number < LIMITS.request_tries:
+                COUNTS.add(retries=1)
+                time.sleep(pause * random.uniform(0.5, 1.0))
+                pause = min(_MAX_PAUSE_SECONDS, pause * 2)
+        assert fault is not None
+        tries = f", tried {number} times" if number > 1 else ""
+        verb = "write" if is_write else "read"
+        raise StorageError(f"cannot {verb}, {fault.what}{tries}", shard=self.address_of(key))
+
+    def _explain_change(self, key: str, version: str | None) -> StorageError:
+        try:
+            now = self.client.head(key).version
+        except StoreFault:
+            now = None
+        return StorageError(
+            f"the object was replaced since it was opened, version {version} at first, {now or 'none'} now",
+            shard=self.address_of(key),
+            hint="another process wrote it meanwhile; run this again",
+        )
+
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    def load(self, key: str) -> tuple[bytes, StoredVersion] | None:
+        """Return a small object and its version, for `put`; None if there is none. Raises `StorageError`."""
+        try:
+            return self._write(key, self._writable.load)
+        except StoreFault as fault:
+            if fault.kind == "missing":
+                return None
+            raise
+
+    def put(
+        self, key: str, data: bytes, *, replaces: StoredVersion | Literal["nothing", "anything"] = "anything"
+    ) -> StoredVersion | None:
+        """Store a small object, whole; return None if the stored one is not what it `replaces`. Raises `StorageError`.
+
+        The answer to a request can be lost after the object was stored. The repeated request is then refused, so
+        the stored bytes are compared.
+        """
+        num_tries = 0
+
+        def request(key: str) -> StoredVersion:
+            nonlocal num_tries
+            num_tries += 1
+            return self._writable.put(key, data, replaces)
+
+        try:
+            return self._write(key, request)
+        except StoreFault:
+            stored = self.load(key) if num_tries > 1 else None
+            return stored[1] if stored is not None and stored[0] == data else None
+
+    def put_file(self, key: str, file: BinaryIO) -> StoredVersion:
+        """Store a file from its start, in parts if it is large. The object appears whole. Raises `StorageError`."""
+        nbytes = file.seek(0, os.SEEK_END)
+
+        def request(key: str) -> StoredVersion:
+            file.seek(0)
+            return self._writable.put_file(key, file, nbytes)
+
+        return self._write(key, request)
+
+    def delete(self, key: str) -> None:
+        """Delete an object, if there is one. Raises `StorageError`."""
+        self._write(key, self._writable.delete)
+
+    @property
+    def _writable(self) -> WritableClient:
+        if not hasattr(self.client, "put"):
+            raise StorageError("cannot write, only s3://, gs:// and az:// are written", shard=self.root)
+        return cast("WritableClient", self.client)
+
+    def _write(self, key: str, request: Callable[[str], T]) -> T:
+        """Make a request that may change an object, and forget what is known of it."""
+        try:
+            return self._try(key, partial(request, key), is_write=True)
+        except StoreFault as fault:
+            if fault.kind != "denied":
+                raise
+            raise StorageError(f"cannot write, {fault.what}", shard=self.address_of(key)) from None
+        finally:
+            self.known.pop(key, None)
+            self.texts.pop(key, None)
+            self.fresh.discard(key)
+
+    # ---- many requests -------------------------------------------------------------------------------------------
+
+    def submit(self, job: Callable[[], T]) -> Future[T]:
+        """Run a job that makes one request on a thread of this bucket."""
+        require_same_process(self)
+        with self._lock:
+            if self._threads is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._threads = ThreadPoolExecutor(LIMITS.max_requests, thread_name_prefix="tfrkit-store")
+        return self._threads.submit(job)
+
+    def map(self, jobs: Sequence[Callable[[], T]]) -> Iterator[T]:
+        """Yield the results of jobs in order, with as many requests in flight as the store allows."""
+        if len(jobs) <= 1:
+            for job in jobs:
+                yield job()
+            return
+        waiting = iter(jobs)
+        pending = [self.submit(job) for job in islice(waiting, 2 * LIMITS.max_requests)]
+        try:
+            while pending:
+                yield pending.pop(0).result()
+                pending += [self.submit(job) for job in islice(waiting, 1)]
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+COUNTS = RequestCounts()
+
+_buckets: dict[tuple[int, str, StorageOptions], Bucket] = {}
+_buckets_lock = threading.Lock()
+_used_by: set[int] = set()
+_openers: dict[str, Callable[[Remote, StorageOptions], StoreClient]] = {}
+_is_registered = False
+
+
+def count_requests() -> dict[str, int]:
+    """Return the counts of requests of this process to remote stores."""
+    return COUNTS.to_json()
+
+
+def set_opener(scheme: str, opener: Callable[[Remote, StorageOptions], StoreClient] | None) -> None:
+    """Use another client for a scheme; None restores the usual one. Tests do this."""
+    with _buckets_lock:
+        if opener is None:
+            _openers.pop(scheme, None)
+        else:
+            _openers[scheme] = opener
+        for key in [key for key in _buckets if key[1].startswith(f"{scheme}://")]:
+            del _buckets[key]
+
+
+def find_bucket(remote: Remote) -> Bucket:
+    """Return the bucket of an address in this process; it makes no request."""
+    global _is_registered
+    options = options_of(remote.root)
+    key = (os.getpid(), remote.root, options)
+    with _buckets_lock:
+        bucket = _buckets.get(key)
+        if bucket is None:
+            if not _is_registered and hasattr(os, "register_at_fork"):
+                os.register_at_fork(after_in_child=_start_child)
+                _is_registered = True
+            bucket = _buckets[key] = Bucket(remote.root, _open_client(remote, options), options)
+        return bucket
+
+
+def _open_client(remote: Remote, options: StorageOptions) -> StoreClient:
+    opener = _openers.get(remote.scheme)
+    if opener is not None:
+        return opener(remote, options)
+    from tfrkit.storage import fsspec_client, obstore_client
+
+    try:
+        if remote.scheme not in obstore_client.SCHEMES:
+            return fsspec_client.open_client(remote, options)
+        if _used_by:
+            from tfrkit.storage.proxy_client import ProxyClient
+
+            return ProxyClient(remote, options)
+        return obstore_client.open_client(remote, options)
+    except ImportError as error:
+        package = str(error).partition(" is not installed")[0]
+        raise RemoteAddressError(
+            f"{remote.scheme}:// needs {package}, which is not installed",
+            shard=remote.address,
+            hint=f"install it: pip install 'tfrkit[remote]'    or fetch it: {suggest_fetch(remote)}",
+        ) from None
+
+
+def bucket_of(address: str) -> tuple[Bucket, str] | None:
+    """Return the bucket of an address and the key in it; None for a local path."""
+    remote = parse_remote(address)
+    return None if remote is None else (find_bucket(remote), remote.key)
+
+
+def _start_child() -> None:
+    """Forget the buckets of the parent in a forked process: their threads are not there."""
+    global _buckets_lock, COUNTS
+    _buckets_lock = threading.Lock()
+    _used_by.update(pid for pid, root, _ in _buckets if root.startswith(("s3:", "gs:", "az:", "http")))
+    _buckets.clear()
+    COUNTS._lock = threading.Lock()
+    for name in COUNTS.to_json():
+        setattr(COUNTS, name, 0)
+
+
+def require_same_process(bucket: Bucket) -> None:
+    """Raise if a bucket was made by the parent of this process: its client would wait forever."""
+    if bucket.pid != os.getpid():
+        raise StorageError("this process was forked while a remote file was read", shard=bucket.root)
+
+
+def explain_fault(fault: StoreFault, address: str) -> StorageError:
+    """Return the error for an object that is missing or not accessible."""
+    hint = None
+    if fault.kind == "denied":
+        hint = "public data: anonymous=True (--anonymous)    keys: from the environment, or profile= (--profile)"
+    return StorageError(f"cannot open, {fault.what}", shard=address, hint=hint)
+
+
+def coalesce(ranges: Iterable[Range], gap: int, limit: int) -> list[tuple[Range, list[int]]]:
+    """Join ranges that overlap, or are at most `gap` bytes apart, up to `limit` bytes; return each with its ranges.
+
+    Example:
+        >>> coalesce([Range(0, 10), Range(500, 510), Range(12, 20)], gap=4, limit=100)
+        [(Range(start=0, stop=20), [0, 2]), (Range(start=500, stop=510), [1])]
+    """
+    joined: list[tuple[Range, list[int]]] = []
+    for number, (start, stop) in sorted(enumerate(ranges), key=lambda one: one[1]):
+        if joined:
+            last, numbers = joined[-1]
+            if start < last.stop or (start - last.stop <= gap and stop - last.start <= limit):
+                numbers.append(number)
+                joined[-1] = Range(last.start, max(stop, last.stop)), numbers
+                continue
+        joined.append((Range(start, stop), [number]))
+    return joined

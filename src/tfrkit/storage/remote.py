@@ -1,0 +1,270 @@
+"""Shards in remote stores: read by ranges that are pinned to one version of the object."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tfrkit._limits import LIMITS
+from tfrkit.errors import StorageError
+from tfrkit.storage.addresses import Remote, parse_remote
+from tfrkit.storage.base import ByteReader, ByteSource
+from tfrkit.storage.bucket import COUNTS, Bucket, Range, coalesce, explain_fault, find_bucket
+from tfrkit.storage.forking import renew_lock_after_fork
+from tfrkit.storage.objects import ObjectInfo, StoreFault
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+# The first bytes are read when a shard is opened, and again to compare its index.
+_HEAD_NBYTES = 4 << 10
+
+
+class RemoteReader:
+    """An object in a store.
+
+    All bytes are of one version, which is known from a listing or found by the first request; an object that is
+    replaced meanwhile raises `StorageError`. There is no span: streams and ranges hold the bytes they return, so
+    nothing can be dropped under a reader.
+    """
+
+    is_remote = True
+
+    def __init__(self, address: str, *, size: int | None = None, version: str | None = None) -> None:
+        """Read the object at an address; without a size its facts are requested, unless a listing had them."""
+        remote = parse_remote(address)
+        assert remote is not None
+        self._remote: Remote = remote
+        self.name = remote.address
+        self._lock = threading.Lock()
+        renew_lock_after_fork(self)
+        self._head = b""
+        self._bucket: Bucket | None = None
+        self._pid = 0
+        self._stream: RemoteStream | None = None
+        if size is None:
+            info = self.bucket.known.get(remote.key) or _find_object(self.bucket, remote.key)
+            size, version = info.nbytes, info.version
+        self.size: int | None = size
+        self.version = version
+
+    @property
+    def bucket(self) -> Bucket:
+        """The store as this process uses it; raises in a forked process that cannot use it."""
+        if self._bucket is None or self._pid != os.getpid():
+            self._bucket, self._pid = find_bucket(self._remote), os.getpid()
+        return self._bucket
+
+    def span(self) -> ByteSource | None:
+        return None
+
+    def descriptor(self) -> int:
+        return -1
+
+    def read_at(self, offset: int, nbytes: int) -> bytes:
+        return self.read_ranges([(offset, offset + nbytes)])[0]
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]], *, fresh: bool = False) -> list[bytes]:
+        """Return the bytes of several ranges [start, stop), cut at the end of the object; requested together.
+
+        Ranges that are close become one request. `fresh` goes past the cache, and counts the bytes as fetched again.
+        """
+        wanted = self._clip(ranges)
+        if not fresh and len(wanted) == 1 and wanted[0].stop <= len(self._head):
+            return [self._head[wanted[0].start : wanted[0].stop]]
+        if fresh:
+            COUNTS.add(fetched_again=1)
+        parts = self._plan(wanted, is_many=len(wanted) > LIMITS.first_requests)
+        bodies = list(self.bucket.map([partial(self._request, part, fresh=fresh) for part in parts]))
+        return self._distribute(wanted, parts, bodies, keeps_head=not fresh)
+
+    def _clip(self, ranges: Sequence[tuple[int, int]]) -> list[Range]:
+        size = self.size or 0
+        return [Range(min(start, size), min(stop, size)) for start, stop in ranges]
+
+    def _plan(self, wanted: Sequence[Range], *, is_many: bool) -> list[Range]:
+        """Return the requests for some ranges."""
+        filled = [one for one in wanted if one.start < one.stop]
+        if self.bucket.is_cached:
+            filled = [self.bucket.align(one, self.size or 0) for one in filled]
+        parts: list[Range] = []
+        gap = LIMITS.gap_nbytes if is_many else LIMITS.wide_gap_nbytes
+        for joined, _ in coalesce(filled, gap, LIMITS.block_nbytes):
+            # One range may be larger than a block.
+            for start in range(joined.start, joined.stop, LIMITS.block_nbytes):
+                parts.append(Range(start, min(joined.stop, start + LIMITS.block_nbytes)))
+        return parts
+
+    def _distribute(
+        self, wanted: Sequence[Range], parts: Sequence[Range], bodies: Sequence[list[memoryview]], *, keeps_head: bool
+    ) -> list[bytes]:
+        """Return the wanted ranges out of the bodies of requests."""
+        found = [_cut(one, parts, bodies) for one in wanted]
+        for one, data in zip(wanted, found, strict=True):
+            if len(data) != one.stop - one.start:
+                raise StorageError(f"expected {one.stop - one.start} bytes, got {len(data)}", shard=self.name)
+        if keeps_head and wanted and wanted[0].start == 0 and len(found[0]) <= _HEAD_NBYTES:
+            self._head = found[0]
+        return found
+
+    def _request(self, where: Range, *, fresh: bool = False) -> list[memoryview]:
+        """Return the bytes of one range by one request, of the pinned version; the first request pins it."""
+        try:
+            pieces, info = self.bucket.read(self._remote.key, where, self.version, fresh=fresh)
+        except StoreFault as fault:
+            raise explain_fault(fault, self.name) from None
+        if info is not None:
+            self._pin(info)
+        return pieces
+
+    def _pin(self, info: ObjectInfo) -> None:
+        if info.version is not None and self.version is None:
+            with self._lock:
+                self.version = self.version or info.version
+        if info.version != self.version:
+            raise StorageError(
+                f"the object was replaced since it was opened, version {self.version} at first, {info.version} now",
+                shard=self.name,
+                hint="another process wrote it meanwhile; run this again",
+            )
+        if info.nbytes not in (-1, self.size):
+            raise StorageError(
+                f"the object has another size than listed, {self.size} bytes listed, {info.nbytes} now", shard=self.name
+            )
+
+    def stream(self, start: int, *, fresh: bool = False) -> RemoteStream:
+        if fresh:
+            COUNTS.add(fetched_again=1)
+        return RemoteStream(self, start, fresh=fresh)
+
+    def read(self, nbytes: int) -> bytes:
+        if self._stream is None:
+            self._stream = self.stream(0)
+        return bytes(self._stream.read(nbytes))
+
+    def check_unchanged(self) -> None:
+        return None  # every request compares the version
+
+    def release(self, start: int, stop: int) -> None:
+        return None
+
+    def park(self) -> None:
+        return None
+
+    def close(self) -> None:
+        self._stream = None
+
+
+def read_many(wanted: Sequence[tuple[ByteReader, Sequence[tuple[int, int]]]]) -> list[list[bytes]]:
+    """Return ranges of several readers, like `read_ranges` of each; those of remote readers are requested together."""
+    remote = [(reader, reader._clip(ranges)) for reader, ranges in wanted if isinstance(reader, RemoteReader)]
+    is_many = sum(len(ranges) for _, ranges in remote) > LIMITS.first_requests
+    plans = [(reader, ranges, reader._plan(ranges, is_many=is_many)) for reader, ranges in remote]
+    jobs = [partial(reader._request, part) for reader, _, parts in plans for part in parts]
+    # The threads of one store serve all: a job knows its own.
+    bodies = iter(list(plans[0][0].bucket.map(jobs)) if plans else [])
+    found = iter([
+        reader._distribute(ranges, parts, [next(bodies) for _ in parts], keeps_head=False)
+        for reader, ranges, parts in plans
+    ])  # fmt: skip
+    return [
+        next(found) if isinstance(reader, RemoteReader) else reader.read_ranges(ranges) for reader, ranges in wanted
+    ]
+
+
+class RemoteStream:
+    """The bytes of an object from a position on, in blocks that are requested ahead. Use it from one thread."""
+
+    def __init__(self, reader: RemoteReader, start: int, *, fresh: bool = False) -> None:
+        self._reader = reader
+        self._fresh = fresh
+        self._next = start  # of the next request
+        self._size = reader.size or 0
+        self._pending: deque[Future[list[memoryview]]] = deque()
+        self._pieces: deque[memoryview] = deque()
+        self._num_blocks = 1  # to request ahead
+        self._block_nbytes = LIMITS.first_block_nbytes
+
+    def read(self, nbytes: int) -> memoryview:
+        """Return the next bytes, at most `nbytes`; an empty view at the end. The view holds its bytes."""
+        while not self._pieces:
+            self._request_ahead()
+            if not self._pending:
+                return memoryview(b"")
+            self._pieces.extend(piece for piece in self._pending.popleft().result() if len(piece))
+            # The more was read, the more will be: a reader of the first records should not fetch the file.
+            self._num_blocks = min(2 * self._num_blocks, LIMITS.stream_blocks)
+            self._request_ahead()
+        piece = self._pieces[0]
+        if len(piece) <= nbytes:
+            return self._pieces.popleft()
+        self._pieces[0] = piece[nbytes:]
+        return piece[:nbytes]
+
+    def _request_ahead(self) -> None:
+        bucket = self._reader.bucket
+        while len(self._pending) < self._num_blocks and self._next < self._size:
+            stop = min(self._size, self._next + self._block_nbytes)
+            if bucket.is_cached or self._block_nbytes == LIMITS.block_nbytes:
+                # On the grid of blocks, which the cache needs.
+                stop = min(self._size, (self._next // LIMITS.block_nbytes + 1) * LIMITS.block_nbytes)
+            where = Range(self._next, stop)
+            if bucket.is_cached:
+                where = bucket.align(where, self._size)
+            skipped = self._next - where.start
+            self._pending.append(bucket.submit(partial(_request_from, self._reader, where, skipped, self._fresh)))
+            self._next = where.stop
+            self._block_nbytes = min(2 * self._block_nbytes, LIMITS.block_nbytes)
+
+    def close(self) -> None:
+        """Cancel the requests that did not start yet."""
+        for future in self._pending:
+            future.cancel()
+        self._pending.clear()
+        self._pieces.clear()
+        self._next = self._size
+
+    def __del__(self) -> None:
+        for future in getattr(self, "_pending", ()):
+            future.cancel()
+
+
+def _request_from(reader: RemoteReader, where: Range, skipped: int, fresh: bool) -> list[memoryview]:
+    pieces = reader._request(where, fresh=fresh)
+    while skipped and pieces:
+        first, rest = pieces[0], pieces[1:]
+        pieces = [first[skipped:], *rest] if len(first) > skipped else rest
+        skipped = max(0, skipped - len(first))
+    return pieces
+
+
+def _cut(wanted: Range, parts: Sequence[Range], bodies: Sequence[Sequence[memoryview]]) -> bytes:
+    """Return a range out of the bodies of requests, which together contain it."""
+    from bisect import bisect_right
+
+    if wanted.start >= wanted.stop:
+        return b""
+    found: list[memoryview] = []
+    at = max(0, bisect_right(parts, Range(wanted.start, 1 << 62)) - 1)
+    position = wanted.start
+    while position < wanted.stop and at < len(parts):
+        offset = parts[at].start
+        for piece in bodies[at]:
+            low, high = max(position, offset), min(wanted.stop, offset + len(piece))
+            if low < high:
+                found.append(piece[low - offset : high - offset])
+                position = high
+            offset += len(piece)
+        at += 1
+    return bytes(found[0]) if len(found) == 1 else b"".join(found)
+
+
+def _find_object(bucket: Bucket, key: str) -> ObjectInfo:
+    try:
+        return bucket.head(key)
+    except StoreFault as fault:
+        raise explain_fault(fault, bucket.address_of(key)) from None

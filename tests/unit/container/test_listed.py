@@ -1,0 +1,198 @@
+"""Remote folders with a manifest, and every read verb from a store as from disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tfrkit
+from tfrkit._limits import LIMITS
+from tfrkit.container.listed import list_by_manifest
+from tfrkit.errors import CorruptRecordError, StorageError
+from tfrkit.storage.bucket import COUNTS
+from tfrkit.testing.commands import run_command
+from tfrkit.testing.fake_store import FakeStore, use_fake_store
+
+ROWS = [{"number": number, "data": os.urandom(100)} for number in range(500)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("remote")
+    tfrkit.build(ROWS, made / "plain", shards=4)
+    tfrkit.build(ROWS, made / "packed", shards=3, compression="gzip")
+    with tfrkit.Writer(made / "alone.tfrecord") as writer:
+        for row in ROWS:
+            writer.write(row)
+    damaged = bytearray((made / "alone.tfrecord").read_bytes())
+    damaged[5000] ^= 1
+    (made / "damaged.tfrecord").write_bytes(damaged)
+    (made / "cut.tfrecord").write_bytes((made / "alone.tfrecord").read_bytes()[:-7])
+    return made
+
+
+@pytest.fixture
+def store(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeStore]:
+    monkeypatch.setattr(LIMITS, "retry_seconds", 0.0)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with use_fake_store() as made:
+        made.add_folder(str(folder))
+        yield made
+
+
+NAMES = ["plain", "packed", "alone.tfrecord", "damaged.tfrecord", "cut.tfrecord"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "command",
+    [
+        "info --json", "count --json", "head --json", "tail --json", "cat --json", "verify --json", "stats --json",
+        "schema", "verify --deep --json",
+    ],
+)  # fmt: skip
+def test_verb_gives_the_same_from_a_store_as_from_disk(store: FakeStore, folder: Path, name: str, command: str) -> None:
+    verb, *options = command.split()
+    answers = []
+    for root in (str(folder), "s3://bucket"):
+        ran = run_command([verb, f"{root}/{name}", *options])
+        answers.append([str(part).replace(root, "ROOT") for part in (ran.exit_code, ran.stdout, ran.stderr)])
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("name", ["plain", "packed", "alone.tfrecord"])
+def test_dataset_gives_the_same_rows_in_every_order(store: FakeStore, folder: Path, name: str) -> None:
+    here, there = tfrkit.open(folder / name), tfrkit.open(f"s3://bucket/{name}")
+    assert len(there) == 500
+    assert list(there.records()) == list(here.records())
+    assert there[-1] == here[-1] and there[7:9] == here[7:9]
+    for ours, theirs in ((there, here), (there.shuffle(seed=3), here.shuffle(seed=3)), (there.skip(10), here.skip(10))):
+        assert [batch["number"].tolist() for batch in ours.batch(64)] == [
+            batch["number"].tolist() for batch in theirs.batch(64)
+        ]
+
+
+def test_open_of_a_folder_with_a_manifest_is_two_requests(store: FakeStore) -> None:
+    ds = tfrkit.open("s3://bucket/plain/")
+    assert len(ds) == 500
+    assert [row[:2] for row in store.log] == [
+        ("get", "plain/tfrkit.json"),
+        ("get", "plain/plain-train.tfrecord-00000-of-00004"),
+    ]
+
+
+def test_pickled_dataset_makes_no_request(store: FakeStore) -> None:
+    ds = tfrkit.open("s3://bucket/plain/")
+    rows = [row["number"] for row in ds]
+    data = pickle.dumps(ds)
+    store.log.clear()
+    again = pickle.loads(data)
+    assert len(again) == 500 and store.log == []
+    assert [row["number"] for row in again] == rows
+
+
+def test_folder_without_a_manifest_is_listed(store: FakeStore) -> None:
+    del store.objects["plain/tfrkit.json"]
+    assert len(tfrkit.open("s3://bucket/plain/")) == 500
+    assert [row[1] for row in store.log if row[0] == "list"] == ["plain/"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"shards": 1}', '{"shards": [{"name": "../x", "nbytes": 1}]}'])
+def test_unusable_manifest_is_no_list(store: FakeStore, text: str) -> None:
+    store.objects["plain/tfrkit.json"] = text.encode()
+    assert list_by_manifest("s3://bucket/plain/") is None
+
+
+def test_shard_of_another_size_than_in_the_manifest_is_an_error(store: FakeStore) -> None:
+    content = json.loads(store.objects["plain/tfrkit.json"])
+    content["shards"][2]["nbytes"] += 1
+    store.objects["plain/tfrkit.json"] = json.dumps(content).encode()
+    ds = tfrkit.open("s3://bucket/plain/")
+    with pytest.raises(StorageError, match="another size than listed"):
+        list(ds)
+
+
+def test_object_replaced_while_it_is_read_is_an_error(store: FakeStore) -> None:
+    ds = tfrkit.open("s3://bucket/alone.tfrecord")
+    assert ds[0]["number"] == 0
+    store.objects["alone.tfrecord"] = store.objects["damaged.tfrecord"]
+    with pytest.raises(StorageError, match="the object was replaced since it was opened, version .* - at s3://bucket/"):
+        list(ds)
+
+
+def test_forked_process_reads_the_right_rows(store: FakeStore) -> None:
+    ds = tfrkit.open("s3://bucket/plain/")
+    rows = [row["number"] for row in ds]
+    receiver, sender = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        same = [batch["number"].tolist() for batch in ds.batch(500)] == [rows]
+        os.write(sender, b"1" if same else b"0")
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert os.read(receiver, 1) == b"1"
+    os.close(receiver)
+    os.close(sender)
+
+
+@pytest.mark.parametrize("name", ["plain", "packed", "alone.tfrecord"])
+@pytest.mark.parametrize("how", ["records", "batches", "threads", "shuffled", "picks", "verify", "stats"])
+def test_byte_that_is_wrong_once_changes_nothing_and_is_counted(
+    store: FakeStore, folder: Path, name: str, how: str
+) -> None:
+    def ask(address: str) -> object:
+        if how in ("verify", "stats"):
+            ran = run_command([how, address, "--json"])
+            return ran.exit_code, ran.stdout.replace(address, "")
+        ds = tfrkit.open(address)
+        if how == "records":
+            return list(ds.records())
+        if how == "picks":
+            return [ds[number] for number in (3, 499, 250, 77)]
+        if how == "shuffled":
+            ds = ds.shuffle(seed=1)
+        batches = ds.batch(64, threads=3 if how == "threads" else 1)
+        return [batch["number"].tolist() for batch in batches]
+
+    seen: set[str] = set()
+
+    def answer(key: str, number: int, data: bytes) -> bytes:
+        if ("tfrecord-" not in key and "alone" not in key) or "_index" in key or len(data) in (0, 4096) or key in seen:
+            return data
+        seen.add(key)
+        at = len(data) // 2
+        return data[:at] + bytes([data[at] ^ 16]) + data[at + 1 :]
+
+    expected = ask(str(folder / name))
+    before = COUNTS.fetched_again
+    store.answer = answer
+    assert ask(f"s3://bucket/{name}") == expected
+    assert seen
+    if how != "picks":
+        assert COUNTS.fetched_again > before
+
+
+def test_byte_that_stays_wrong_is_damage(store: FakeStore) -> None:
+    ds = tfrkit.open("s3://bucket/damaged.tfrecord")
+    with pytest.raises(CorruptRecordError, match="payload checksum mismatch"):
+        list(ds.records())
+    with pytest.raises(CorruptRecordError, match="payload checksum mismatch"):
+        for number in range(100):
+            ds[number]
+
+
+def test_records_of_a_batch_are_requested_together(store: FakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("gap_nbytes", "wide_gap_nbytes"):
+        monkeypatch.setattr(LIMITS, limit, 0)
+    ds = tfrkit.open("s3://bucket/plain/")
+    rows = ds.shuffle(seed=1).take(20)
+    _ = rows[0], ds.schema
+    store.log.clear()
+    [batch] = rows.batch(20)
+    data = [row for row in store.log if row[1].startswith("plain/plain-train") and row[3] - row[2] < 1000]
+    assert len(batch["number"]) == 20 and len(data) == 20
