@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tfrkit.cli.exit_codes import ExitCode
-from tfrkit.cli.options import Force, FormatOption, Jobs, Paths
+from tfrkit.cli.options import EngineAddress, EngineOption, Force, FormatOption, Jobs, Paths
 from tfrkit.cli.output import count_noun, print_line, print_result, print_table, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 
@@ -95,6 +95,8 @@ def run(
     jobs: Jobs = None,
     on_error: OnErrorOption = "raise",
     force: Force = False,
+    engine: EngineOption = "local",
+    engine_address: EngineAddress = None,
     format: FormatOption = "text",
 ) -> int:
     """Print the statistics, and write the report."""
@@ -108,6 +110,8 @@ def run(
         jobs=jobs,
         on_error=on_error,
         force=force,
+        engine=engine,
+        engine_address=engine_address,
         progress=watch_on_terminal(),
     )
     result = found.to_json()

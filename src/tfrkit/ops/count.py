@@ -9,8 +9,8 @@ from tfrkit.batches.ahead import count_ahead
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import find_shards
 from tfrkit.engines.base import Tick
-from tfrkit.engines.choose import EngineName, check_engine
-from tfrkit.passes.shard_tasks import OnEngine
+from tfrkit.engines.choose import EngineName
+from tfrkit.passes.shard_tasks import choose_cluster
 from tfrkit.passes.walk import open_shards
 from tfrkit.storage.resolve import Address
 
@@ -22,10 +22,10 @@ def count_records(
 
     With `engine` "ray" or "dask", workers of a cluster count, each a shard at a time.
     """
-    check_engine(engine, engine_address)
-    if engine != "local":
+    cluster = choose_cluster(engine, engine_address)
+    if cluster is not None:
         tasks = [CountTask(path) for path in find_shards(address, incomplete="warn")]
-        counts = OnEngine(engine, engine_address).run(tasks, lambda *_: None)
+        counts = cluster.run(tasks, lambda *_: None)
         return [(task.path, count) for task, count in zip(tasks, counts, strict=True)]
     with open_shards(address) as shards:
         found = count_ahead(shards, Policy())

@@ -1,20 +1,23 @@
 """Tasks over shards, one per file, on the workers of a cluster; results come in the order of the files.
 
-A task is an address and options, and returns a small result. A verb cuts its work into such tasks only for a cluster:
-on one machine threads share the stretches of each file, by the same functions.
+A task is addresses, ranges and options, and returns a small result: counts, digests, sketches, the names of files that
+it wrote. A verb cuts its work into such tasks only for a cluster: on one machine threads share the stretches of each
+file, by the same functions.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tfrkit.engines.base import Engine, Task, Tick
-from tfrkit.engines.choose import EngineName, open_engine
+from tfrkit.engines.choose import EngineName, check_engine, open_engine
 from tfrkit.errors import StorageError, TfrkitError
 from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.options import StorageOptions, given_options, set_options
 
 
 @dataclass(frozen=True)
@@ -25,23 +28,69 @@ class OnEngine:
     address: str | None = None
     jobs: int | None = None
 
-    def run(self, tasks: Sequence[Task], tick: Tick) -> Iterator[Any]:
-        """Yield the result of each task, in order; raise the error of the first task that failed, by this order."""
-        for task in tasks:
-            if task.path == "-":
-                raise StorageError("expected a file, got a pipe, which workers of a cluster cannot read", shard="-")
+    @contextlib.contextmanager
+    def connect(self) -> Iterator[Workers]:
+        """Connect to the cluster for the duration of the block, for several rounds of tasks."""
         with open_engine(self.name, address=self.address, jobs=self.jobs) as engine:
-            folders = {os.path.dirname(os.path.abspath(task.path)) for task in tasks if not has_scheme(task.path)}
-            engine.require(sees=sorted(filter(os.path.isdir, folders)))
-            yield from map_in_order(engine, tasks, tick)
+            yield Workers(engine)
+
+    def run(self, tasks: Sequence[Task], tick: Tick) -> Iterator[Any]:
+        """Connect and run one round of tasks; see `Workers.run`."""
+        refuse_pipes(task.path for task in tasks)
+        with self.connect() as workers:
+            yield from workers.run(tasks, tick)
+
+
+def choose_cluster(engine: EngineName, address: str | None, jobs: int | None = None) -> OnEngine | None:
+    """Return the cluster of the options `engine` and `engine_address`; None for this machine."""
+    check_engine(engine, address)
+    return None if engine == "local" else OnEngine(engine, address, jobs)
+
+
+@contextlib.contextmanager
+def connect_if(cluster: OnEngine | None) -> Iterator[Workers | None]:
+    """Connect to a cluster for the duration of the block; None for this machine."""
+    if cluster is None:
+        yield None
+        return
+    with cluster.connect() as workers:
+        yield workers
+
+
+def refuse_pipes(paths: Iterable[str]) -> None:
+    """Raise `StorageError` if one of the inputs is a pipe."""
+    if "-" in paths:
+        raise StorageError("expected a file, got a pipe, which workers of a cluster cannot read", shard="-")
+
+
+@dataclass(frozen=True)
+class Workers:
+    """A connected cluster."""
+
+    engine: Engine
+
+    def run(self, tasks: Sequence[Task], tick: Tick, *, sees: Iterable[str] = ()) -> Iterator[Any]:
+        """Yield the result of each task, in order; raise the error of the first task that failed, by this order.
+
+        A worker that does not see the folders of the tasks' files, or the paths `sees`, is refused.
+        """
+        paths = [task.path for task in tasks]
+        refuse_pipes(paths)
+        folders = {os.path.dirname(os.path.abspath(path)) for path in paths if not has_scheme(path)}
+        self.engine.require(sees=sorted({*filter(os.path.isdir, folders), *sees}))
+        return map_in_order(self.engine, tasks, tick, stores=given_options(paths))
 
 
 @dataclass(frozen=True)
 class _Numbered:
-    """A task with its place, whose error is a result: errors are raised in the order of the files."""
+    """A task with its place, whose error is a result: errors are raised in the order of the files.
+
+    `stores` are the options of remote stores in the process that made the task.
+    """
 
     number: int
     task: Task
+    stores: tuple[tuple[str, StorageOptions], ...] = ()
 
     @property
     def path(self) -> str:
@@ -52,15 +101,20 @@ class _Numbered:
         return str(self.number)
 
     def run(self, tick: Tick) -> tuple[int, Any, TfrkitError | None]:
+        for root, options in self.stores:
+            set_options(root, options)
         try:
             return self.number, self.task.run(tick), None
         except TfrkitError as error:
             return self.number, None, error
 
 
-def map_in_order(engine: Engine, tasks: Sequence[Task], tick: Tick) -> Iterator[Any]:
+def map_in_order(
+    engine: Engine, tasks: Iterable[Task], tick: Tick, *, stores: dict[str, StorageOptions] | None = None
+) -> Iterator[Any]:
     """Run tasks on an engine; yield results in the order of the tasks, each as soon as those before it are there."""
-    numbered = (_Numbered(number, task) for number, task in enumerate(tasks))
+    known = tuple((stores or {}).items())
+    numbered = (_Numbered(number, task, known) for number, task in enumerate(tasks))
     waiting: dict[int, tuple[Any, TfrkitError | None]] = {}
     following = 0
     for number, result, error in engine.run(numbered, then=lambda *_: (), progress=tick):

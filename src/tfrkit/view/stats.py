@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from tfrkit._types import OnError
 from tfrkit.container.shards import find_shards
+from tfrkit.engines.choose import EngineName
 from tfrkit.errors import Step, misuse
 from tfrkit.ops.stats.stats import Stats, collect_stats
 from tfrkit.ops.verify.verify import verify
@@ -27,6 +28,8 @@ def stats(
     jobs: int | None = None,
     on_error: OnError = "raise",
     force: bool = False,
+    engine: EngineName = "local",
+    engine_address: str | None = None,
     progress: Progress | None = None,
 ) -> Stats:
     """Read every record once and compute the statistics of every feature.
@@ -44,6 +47,9 @@ def stats(
         jobs: Number of threads; default one per core.
         on_error: With "skip", damage and records that are not Examples are left out and listed in `findings`.
         force: Replace an existing report.
+        engine: With "ray" or "dask", workers of a cluster read, each a shard at a time; see `build`. The report is
+            written by this process.
+        engine_address: Address of the cluster.
         progress: Progress callback.
 
     Example:
@@ -57,10 +63,21 @@ def stats(
     if target is not None:
         require_output(target, sources=paths, force=force)
     found = collect_stats(
-        paths, features=features, jobs=jobs, on_error=on_error, progress=progress, has_picks=target is not None
+        paths,
+        features=features,
+        jobs=jobs,
+        on_error=on_error,
+        progress=progress,
+        has_picks=target is not None,
+        engine=engine,
+        engine_address=engine_address,
     )
     if target is not None:
-        checked = verify(paths, deep=True, jobs=jobs, progress=progress) if deep else None
+        checked = None
+        if deep:
+            checked = verify(
+                paths, deep=True, jobs=jobs, engine=engine, engine_address=engine_address, progress=progress
+            )
         write_text(target, print_page(make_report(found, checked)))
         found.result.html = target
     return found.result

@@ -62,11 +62,7 @@ class KnownColumns:
                 is_scalar = found["min_length"] == found["max_length"] == 1 and found["present"] == num_records
                 if found["is_list"] or found["num_unset"] or not is_scalar:
                     self._vary((found["name"], found["is_list"]))
-            if len(self._kinds) > LIMITS.max_features:
-                raise SchemaError(
-                    f"expected at most {LIMITS.max_features:,} different features, got more",
-                    hint="choose some: --features a,b",
-                )
+            refuse_too_many(len(self._kinds))
 
     def loosen(self, keys: Iterable[FeatureKey]) -> None:
         """Mark features that do not have exactly one value in every record."""
@@ -96,6 +92,15 @@ class KnownColumns:
         if self.wants(key) and key not in self._varying:
             self._varying.add(key)
             self._version += 1
+
+
+def refuse_too_many(num_features: int) -> None:
+    """Raise `SchemaError` if there are more features than fit into memory."""
+    if num_features > LIMITS.max_features:
+        raise SchemaError(
+            f"expected at most {LIMITS.max_features:,} different features, got more",
+            hint="choose some: --features a,b",
+        )
 
 
 def choose_kinds(features: Iterable[Mapping[str, Any]]) -> dict[FeatureKey, StorageKind | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,11 +12,12 @@ import numpy as np
 from tfrkit import _native
 from tfrkit._limits import LIMITS
 from tfrkit._threads import choose_threads, run_ahead
-from tfrkit._types import Int64Array, Verify
+from tfrkit._types import Int64Array, OnError, Verify
 from tfrkit.codec.columns import ABSENT
 from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.container.records import Finding, Policy, Read, Stretch
 from tfrkit.container.shards import Shard
+from tfrkit.engines.base import Tick
 from tfrkit.ops.stats.chunks import Chunk, cut_chunks
 from tfrkit.ops.stats.columns import ColumnSpec, KnownColumns, choose_kinds, make_builder
 from tfrkit.ops.stats.features import (
@@ -101,14 +103,14 @@ class StatsReader:
     def _list_jobs(self, shards: Sequence[Shard], *, by_shard: bool) -> Iterator[Callable[[], _Result]]:
         for number, shard in enumerate(shards):
             if by_shard and shard.compression != "none":
-                yield partial(self._read_shard, shard, number)
+                yield partial(self.read_shard, shard, number)
                 continue
             limits: SketchLimits = {}
             yield partial(_Result, DatasetSummary(num_files=1), 0, is_first=True, limits=limits)
             for chunk in cut_chunks(shard, number, self._policy, self._cut_verify):
                 yield partial(self._read_chunk, chunk, limits)
 
-    def _read_shard(self, shard: Shard, number: int) -> _Result:
+    def read_shard(self, shard: Shard, number: int) -> _Result:
         """Summarize a whole shard. Chunks are merged in the same way as in `read`, so that the result is the same."""
         summary = DatasetSummary(num_files=1)
         nbytes = 0
@@ -211,6 +213,34 @@ class StatsReader:
             picker = Picker(chunk, None if is_other is None else ~is_other)
             summary.picks = Picks(picker.pick_samples(), picker.pick_examples(specs, columns, summary.features))
         return summary
+
+
+@dataclass(frozen=True)
+class StatsTask:
+    """Computes the statistics of one shard; `number` is its number among all shards, which decides on picks."""
+
+    path: str
+    number: int
+    names: tuple[bytes, ...] | None
+    on_error: OnError
+    has_picks: bool
+
+    @property
+    def key(self) -> str:
+        """The path."""
+        return self.path
+
+    def run(self, tick: Tick) -> tuple[DatasetSummary, list[Finding]]:
+        """Return the summary of the shard, and its skipped damage."""
+        policy = Policy("all", self.on_error)
+        shard = Shard.open(self.path)
+        try:
+            result = StatsReader(policy, names=self.names, has_picks=self.has_picks).read_shard(shard, self.number)
+        finally:
+            shard.close()
+        summary = result.summary
+        tick(summary.records + summary.num_others, result.nbytes, summary.num_others)
+        return summary, list(policy.findings.values())
 
 
 def _require_sound(part: Stretch, read: Read, verify: Verify) -> None:

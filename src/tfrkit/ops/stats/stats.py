@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,13 +10,16 @@ from tfrkit._types import OnError
 from tfrkit.container.faults import SKIP
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.shards import Shard, find_shards, note_missing_shards
+from tfrkit.engines.choose import EngineName
 from tfrkit.errors import CodecError, ContainerError, Hint, MissingFeatureError, StorageError
 from tfrkit.features.schema import Schema, encode_name, show_name
+from tfrkit.ops.stats.columns import refuse_too_many
 from tfrkit.ops.stats.describe import feature_to_json, find_spec, guess_specs, is_label, refine_specs, summary_to_json
 from tfrkit.ops.stats.features import DatasetSummary
-from tfrkit.ops.stats.read import StatsReader
+from tfrkit.ops.stats.read import StatsReader, StatsTask
 from tfrkit.ops.stats.splits import compare_splits, count_classes
-from tfrkit.progress import Progress
+from tfrkit.passes.shard_tasks import OnEngine, choose_cluster
+from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.class_names import ClassNames
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.resolve import Address
@@ -70,27 +73,39 @@ def collect_stats(
     on_error: OnError = "raise",
     progress: Progress | None = None,
     has_picks: bool = False,
+    engine: EngineName = "local",
+    engine_address: str | None = None,
 ) -> Collected:
     """Read every record once and compute the statistics of every feature.
 
     Memory is bounded for any number of records: about 1 MB per feature and split. The numbers do not depend on `jobs`.
     With `has_picks`, places of some records, and of some records of each class, are kept.
     """
+    cluster = choose_cluster(engine, engine_address, jobs)
     paths = find_shards(address)
     sidecars = Sidecars(paths)
     names = None if features is None else [encode_name(name) for name in dict.fromkeys(features)]
     policy = Policy("all", on_error)
     shards = _open_shards(paths, policy)
-    reader = StatsReader(policy, names=names, has_picks=has_picks)
     try:
+        if cluster is None:
+            reader = StatsReader(policy, names=names, has_picks=has_picks)
+            summaries = reader.read(shards, jobs=jobs, progress=progress)
+        else:
+            wanted = None if names is None else tuple(names)
+            tasks = [StatsTask(shard.name, at, wanted, on_error, has_picks) for at, shard in enumerate(shards)]
+            summaries = _read_on(
+                cluster, tasks, sum(shard.nbytes or 0 for shard in shards), policy, progress or Quiet()
+            )
         named = dict(zip(paths, sidecars.split_names, strict=True))
-        files, splits = _read_splits(reader, shards, [named[shard.name] for shard in shards], jobs, progress)
+        files, splits = _merge_splits(summaries, shards, [named[shard.name] for shard in shards])
     finally:
         for shard in shards:
             shard.close()
     whole = DatasetSummary()
     for summary in splits.values():
         whole.merge(summary)
+    refuse_too_many(len(whole.features))
     num_damaged = len(policy.findings)
     _check_kinds(whole, policy)
     _check_names(whole, features, paths[0])
@@ -115,17 +130,23 @@ def _open_shards(paths: Sequence[str], policy: Policy) -> list[Shard]:
     return shards
 
 
-def _read_splits(
-    reader: StatsReader,
-    shards: Sequence[Shard],
-    named: Sequence[str | None],
-    jobs: int | None,
-    progress: Progress | None,
+def _read_on(
+    cluster: OnEngine, tasks: Sequence[StatsTask], nbytes: int, policy: Policy, progress: Progress
+) -> Iterator[DatasetSummary]:
+    """Yield the summary of each shard, in order; workers read, each a shard at a time."""
+    progress.begin(0, nbytes)
+    for summary, findings in cluster.run(tasks, progress.advance):
+        policy.add(findings)
+        yield summary
+    progress.end()
+
+
+def _merge_splits(
+    summaries: Iterable[DatasetSummary], shards: Sequence[Shard], named: Sequence[str | None]
 ) -> tuple[list[dict[str, Any]], dict[str | None, DatasetSummary]]:
     """Return path, size, count and split of each file, and the summary of each split, in the order of the files."""
     files = []
     splits: dict[str | None, DatasetSummary] = {}
-    summaries = reader.read(shards, jobs=jobs, progress=progress)
     for shard, split, summary in zip(shards, named, summaries, strict=True):
         files.append(
             {"path": shard.name, "bytes": shard.nbytes, "records": summary.records + summary.num_others, "split": split}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import operator
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from tfrkit.codec.decode import Decoder
 from tfrkit.container.records import read_list
 from tfrkit.container.salvage import Salvage
 from tfrkit.container.shards import Shard
+from tfrkit.engines.base import Tick
 from tfrkit.errors import CodecError, ContainerError, LimitError, SchemaError, StorageError
 from tfrkit.images.perceptual import SIDE, has_detail, hash_copies
 from tfrkit.ops.duplicates import Fingerprints, Match, describe_distance
@@ -28,6 +29,7 @@ from tfrkit.ops.verify.record import Judged, RecordCheck, digest
 from tfrkit.ops.verify.result import FindingKind, RecordPlace, ShardTally, Verification, VerifyFinding, kind_of_error
 from tfrkit.ops.verify.rules import RecordRules, describe_rules, find_rules
 from tfrkit.ops.verify.shard_set import add_sidecar_findings
+from tfrkit.passes.shard_tasks import Workers
 from tfrkit.passes.walk import CollectPolicy, walk_streams
 from tfrkit.progress import Progress
 from tfrkit.sidecars.read import Sidecars
@@ -41,8 +43,18 @@ _COPY_KINDS: frozenset[FindingKind] = frozenset({"duplicate", "near_duplicate", 
 _FIRST_SPLITS = ("train", "training")
 
 
-def check_deep(result: Verification, *, shape: tuple[int, ...] | None = None, threads: int, watch: Progress) -> None:
-    """Add findings about the content of records; raw pixels are compared with `shape`, if given."""
+def check_deep(
+    result: Verification,
+    *,
+    shape: tuple[int, ...] | None = None,
+    threads: int,
+    watch: Progress,
+    workers: Workers | None = None,
+) -> None:
+    """Add findings about the content of records; raw pixels are compared with `shape`, if given.
+
+    With `workers`, a cluster reads the shards and returns findings and hashes.
+    """
     tallies = [tally for tally in result.shards if tally.is_readable]
     for tally in tallies:
         if tally.nbytes is None:
@@ -60,29 +72,33 @@ def check_deep(result: Verification, *, shape: tuple[int, ...] | None = None, th
         result.notes.append(describe_rules(rules))
     wanted = _COPY_KINDS - result.ignored
     splits = _ShardSplits([tally.path for tally in result.shards])
-    deep = _DeepCheck(rules, wants_copies=bool(wanted), wants_near=bool(wanted - {"duplicate"}))
+    wants = {"wants_copies": bool(wanted), "wants_near": bool(wanted - {"duplicate"})}
+    deep = _DeepCheck(rules, **wants)
     known = {(finding.shard, finding.offset) for finding in result.findings}
     found: list[VerifyFinding] = []
     places = _Places()
     prints = Fingerprints()
     stop = threading.Event()
+    # Split by split, training first: of two copies, the one that is read later is reported.
+    order = [number for number in splits.order if result.shards[number].is_readable]
+    checked: Iterator[Iterable[_CheckedBatch | VerifyFinding]]
+    if workers is None:
+        checked = (_check_shard(deep, result.shards[number], threads, stop) for number in order)
+    else:
+        tasks = [DeepTask(result.shards[number], rules, **wants) for number in order]
+        checked = workers.run(tasks, lambda *_: None)
     watch.begin(0, sum(tally.nbytes or 0 for tally in tallies))
     try:
-        # Split by split, training first: of two copies, the one that is read later is reported.
-        for number in splits.order:
-            tally = result.shards[number]
-            if not tally.is_readable:
-                continue
-            places.start_shard(tally.path)
-            try:
-                jobs, weigh = deep.cut(tally, stop), operator.attrgetter("nbytes")
-                for batch in run_ahead(jobs, threads=threads, max_nbytes=LIMITS.results_nbytes, size_of=weigh):
-                    found += [finding for finding in batch.findings if (finding.shard, finding.offset) not in known]
-                    places.add(batch.records, batch.offsets)
-                    prints.add(batch.digests, *batch.hashes, split=splits.rank[number])
-                    watch.advance(0, batch.nbytes, len(batch.findings))
-            except (StorageError, ContainerError) as error:
-                found.append(VerifyFinding(tally.path, error.record, error.offset, error.what, kind_of_error(error)))
+        for number, batches in zip(order, checked, strict=True):
+            places.start_shard(result.shards[number].path)
+            for batch in batches:
+                if isinstance(batch, VerifyFinding):
+                    found.append(batch)
+                    continue
+                found += [finding for finding in batch.findings if (finding.shard, finding.offset) not in known]
+                places.add(batch.records, batch.offsets)
+                prints.add(batch.digests, *batch.hashes, split=splits.rank[number])
+                watch.advance(0, batch.nbytes, len(batch.findings))
     finally:
         stop.set()
         watch.end()
@@ -91,6 +107,42 @@ def check_deep(result: Verification, *, shape: tuple[int, ...] | None = None, th
     if wanted:
         what = "the same image" if deep.by_picture else "the same"
         result.add(_describe_match(match, places, splits, what) for match in prints.find_matches())
+
+
+def _check_shard(
+    deep: _DeepCheck, tally: ShardTally, threads: int, stop: threading.Event
+) -> Iterator[_CheckedBatch | VerifyFinding]:
+    """Check the records of a shard on threads; an error that ends it comes last, as a finding."""
+    try:
+        weigh = operator.attrgetter("nbytes")
+        yield from run_ahead(deep.cut(tally, stop), threads=threads, max_nbytes=LIMITS.results_nbytes, size_of=weigh)
+    except (StorageError, ContainerError) as error:
+        yield VerifyFinding(tally.path, error.record, error.offset, error.what, kind_of_error(error))
+
+
+@dataclass(frozen=True)
+class DeepTask:
+    """Checks the records of one shard on a worker of a cluster. The result is 73 bytes per record, and the findings."""
+
+    tally: ShardTally
+    rules: RecordRules | None
+    wants_copies: bool
+    wants_near: bool
+
+    @property
+    def path(self) -> str:
+        """The shard."""
+        return self.tally.path
+
+    @property
+    def key(self) -> str:
+        """The path."""
+        return self.tally.path
+
+    def run(self, tick: Tick) -> list[_CheckedBatch | VerifyFinding]:
+        """Return the checked batches; an error that ended the check comes last, as a finding."""
+        deep = _DeepCheck(self.rules, wants_copies=self.wants_copies, wants_near=self.wants_near)
+        return list(_check_shard(deep, self.tally, 1, threading.Event()))
 
 
 class _ShardSplits:

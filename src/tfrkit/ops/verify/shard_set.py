@@ -11,8 +11,10 @@ from functools import partial
 from tfrkit._threads import run_ahead
 from tfrkit.container.index import index_path, read_index
 from tfrkit.container.shards import find_incomplete_sets
+from tfrkit.engines.base import Tick
 from tfrkit.errors import StaleIndexError, StorageError
 from tfrkit.ops.verify.result import ShardTally, Verification, VerifyFinding
+from tfrkit.passes.shard_tasks import Workers
 from tfrkit.progress import Progress
 from tfrkit.sidecars.places import INFO, MANIFEST
 from tfrkit.sidecars.read import SidecarProblem, Sidecars
@@ -43,9 +45,19 @@ class Asked:
 
 
 def check_sets(
-    result: Verification, asked: Asked, *, sha256: bool, must_know: bool, threads: int, watch: Progress
+    result: Verification,
+    asked: Asked,
+    *,
+    sha256: bool,
+    must_know: bool,
+    threads: int,
+    watch: Progress,
+    workers: Workers | None = None,
 ) -> None:
-    """Check the shards as a set and add the findings; `must_know` adds a note on shards without a known sha256."""
+    """Check the shards as a set and add the findings; `must_know` adds a note on shards without a known sha256.
+
+    With `workers`, a cluster computes the sha256.
+    """
     tallies = [tally for tally in result.shards if tally.path != "-"]
     sidecars = Sidecars([tally.path for tally in tallies])
     entries = [sidecars.entry(number) for number in range(len(tallies))]
@@ -67,7 +79,8 @@ def check_sets(
         if must_know and len(known) < len(tallies):
             result.notes.append(f"no sha256 is known of {len(tallies) - len(known):,} of {len(tallies):,} shards")
         # A damaged shard is a finding already.
-        _check_sha256(result, [(t, sha) for t, sha in known if t.is_readable and not t.is_damaged], threads, watch)
+        sound = [(tally, sha) for tally, sha in known if tally.is_readable and not tally.is_damaged]
+        _check_sha256(result, sound, threads, watch, workers)
 
 
 def add_sidecar_findings(result: Verification, problems: Iterable[SidecarProblem]) -> None:
@@ -193,10 +206,32 @@ def _note_unlisted(result: Verification, sidecars: Sidecars) -> None:
         result.notes.append(f"not listed in {MANIFEST} next to them: {len(unlisted) - _MAX_NAMED} more")
 
 
-def _check_sha256(result: Verification, known: list[tuple[ShardTally, str]], threads: int, watch: Progress) -> None:
+@dataclass(frozen=True)
+class HashTask:
+    """Computes the sha256 of one file."""
+
+    path: str
+
+    @property
+    def key(self) -> str:
+        """The path."""
+        return self.path
+
+    def run(self, tick: Tick) -> str:
+        """Return the sha256 in hex."""
+        return hash_file(self.path)
+
+
+def _check_sha256(
+    result: Verification, known: list[tuple[ShardTally, str]], threads: int, watch: Progress, workers: Workers | None
+) -> None:
     watch.begin(0, sum(tally.nbytes or 0 for tally, _ in known))
-    jobs: Iterator[Callable[[], str]] = (partial(hash_file, tally.path) for tally, _ in known)
-    hashed = run_ahead(jobs, threads=threads, max_nbytes=1 << 20, size_of=len)
+    hashed: Iterator[str]
+    if workers is None:
+        jobs: Iterator[Callable[[], str]] = (partial(hash_file, tally.path) for tally, _ in known)
+        hashed = run_ahead(jobs, threads=threads, max_nbytes=1 << 20, size_of=len)
+    else:
+        hashed = workers.run([HashTask(tally.path) for tally, _ in known], lambda *_: None)
     try:
         for (tally, sha256), found in zip(known, hashed, strict=True):
             if found != sha256:

@@ -15,13 +15,13 @@ from tfrkit.batches.survey import note_kinds
 from tfrkit.container.records import Finding
 from tfrkit.container.shards import Shard, find_named_shards
 from tfrkit.engines.base import Tick
-from tfrkit.engines.choose import EngineName, check_engine
+from tfrkit.engines.choose import EngineName
 from tfrkit.errors import ContainerError, NotATFRecordError, Step, StorageError, misuse
 from tfrkit.ops.verify.result import ShardTally, Verification, VerifyFinding, kind_of_error, read_kinds
 from tfrkit.ops.verify.shard_set import Asked, check_sets
 from tfrkit.outputs.target import require_output
 from tfrkit.passes.check import Checked, check_stretch, cut_shard, holds_examples
-from tfrkit.passes.shard_tasks import OnEngine
+from tfrkit.passes.shard_tasks import Workers, choose_cluster, connect_if
 from tfrkit.passes.walk import measure_files
 from tfrkit.pictures.pixels import ShapeWord, read_shape
 from tfrkit.progress import Progress, Quiet
@@ -58,8 +58,8 @@ def verify(
         sha256: Compare the files with the sha256 in their manifest; sizes and counts are always compared.
         ignore: Kinds of findings to leave out, such as "duplicate" or "near_duplicate".
         jobs: Number of threads; default one per core.
-        engine: With "ray" or "dask", workers of a cluster check the frames, each a shard at a time. They see the files
-            at the same paths. Sets, sha256 and `deep` are checked by this process.
+        engine: With "ray" or "dask", workers of a cluster read the files, each a shard at a time. They see the files
+            at the same paths. This process compares shards with sidecars, and records with each other.
         engine_address: Address of the cluster; see `build`.
         progress: Progress callback.
 
@@ -74,24 +74,25 @@ def verify(
         raise misuse(
             "shape is for a deep check, which compares raw pixels with it", Step("look deep: {deep}", deep=True)
         )
-    check_engine(engine, engine_address)
-    cluster = None if engine == "local" else OnEngine(engine, engine_address, jobs)
+    cluster = choose_cluster(engine, engine_address, jobs)
     result = Verification(ignored=read_kinds(ignore))
     watch = progress or Quiet()
     threads = choose_threads(jobs)
     paths, folders, is_set = find_named_shards(address)
     asked = Asked(is_set=is_set, folders=tuple(folders))
     result.shards = [ShardTally(path) for path in paths]
-    _check_frames(result, parse=parse, sample=parse or deep, jobs=jobs, watch=watch, cluster=cluster)
-    result.records = sum(tally.records for tally in result.shards)
-    check_sets(result, asked, sha256=sha256 or deep, must_know=sha256, threads=threads, watch=watch)
-    if not deep:
-        files = [tally for tally in result.shards if tally.nbytes is not None]
-        result.notes += note_kinds([tally.path for tally in files if tally.is_readable and not tally.is_damaged])
-    if deep:
-        from tfrkit.ops.verify.deep import check_deep
+    with connect_if(cluster) as workers:
+        _check_frames(result, parse=parse, sample=parse or deep, jobs=jobs, watch=watch, workers=workers)
+        result.records = sum(tally.records for tally in result.shards)
+        hashes = sha256 or deep
+        check_sets(result, asked, sha256=hashes, must_know=sha256, threads=threads, watch=watch, workers=workers)
+        if not deep:
+            files = [tally for tally in result.shards if tally.nbytes is not None]
+            result.notes += note_kinds([tally.path for tally in files if tally.is_readable and not tally.is_damaged])
+        if deep:
+            from tfrkit.ops.verify.deep import check_deep
 
-        check_deep(result, shape=fixed, threads=threads, watch=watch)
+            check_deep(result, shape=fixed, threads=threads, watch=watch, workers=workers)
     result.close()
     return result
 
@@ -104,7 +105,7 @@ def write_report(result: Verification, path: str | os.PathLike[str], *, force: b
 
 
 def _check_frames(
-    result: Verification, *, parse: bool, sample: bool, jobs: int | None, watch: Progress, cluster: OnEngine | None
+    result: Verification, *, parse: bool, sample: bool, jobs: int | None, watch: Progress, workers: Workers | None
 ) -> None:
     """Check every frame and every record; findings are added in the order of the files."""
     sizes = measure_files(tally.path for tally in result.shards)
@@ -112,13 +113,13 @@ def _check_frames(
     threads = choose_threads(jobs, sum(sizes) if all(sizes) else None)  # 0 may be a pipe
     num_crowded = 0
     try:
-        if cluster is None:
+        if workers is None:
             for found, crowded in _check_shards(result.shards, parse, sample, threads, watch.advance):
                 result.add(found)
                 num_crowded += crowded
         else:
             tasks = [VerifyTask(tally.path, parse, sample) for tally in result.shards]
-            for number, (tally, found, crowded) in enumerate(cluster.run(tasks, watch.advance)):
+            for number, (tally, found, crowded) in enumerate(workers.run(tasks, watch.advance)):
                 result.shards[number] = tally
                 result.add(found)
                 num_crowded += crowded
