@@ -14,6 +14,8 @@ ARGS ?=
 SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),30)
 
 PIP_QUIET := --quiet --disable-pip-version-check
+# Exact versions of everything in the test environments, also for packages that pip builds: see `make constraints`.
+PINNED := PIP_CONSTRAINT=tests/constraints.txt PIP_BUILD_CONSTRAINT=tests/constraints.txt
 BUILD_NEEDS := "scikit-build-core>=1.1" "nanobind>=3.1,<4" cmake ninja
 # Extras that are not frameworks: Parquet, queries and the viewer are tested, too; httpx2 is for its test client.
 TEST_NEEDS := "pytest>=8" "pytest-xdist>=3.5" "hypothesis>=6.100" "pyarrow>=15" "duckdb>=2,<3" "starlette>=1,<2" "uvicorn>=0.30" "httpx2>=2"
@@ -44,30 +46,30 @@ help:  ## list the targets
 # ---- environments -------------------------------------------------------------------------------------------------
 
 # Tools first, tfrkit after: a change to the sources installs tfrkit again and nothing else.
-.venv/.tools: Makefile
+.venv/.tools: Makefile tests/constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version) if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install $(PIP_QUIET) $(BUILD_NEEDS) $(TEST_NEEDS) $(LINT_NEEDS)
+	$(PINNED) .venv/bin/python -m pip install $(PIP_QUIET) $(BUILD_NEEDS) $(TEST_NEEDS) $(LINT_NEEDS)
 	touch $@
 
-.venv-interop/.tools: Makefile
+.venv-interop/.tools: Makefile tests/constraints.txt
 	$(PYTHON) -m venv .venv-interop
-	.venv-interop/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(INTEROP_NEEDS)
+	$(PINNED) .venv-interop/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(INTEROP_NEEDS)
 	touch $@
 
-.venv-cluster/.tools: Makefile
+.venv-cluster/.tools: Makefile tests/constraints.txt
 	$(PYTHON) -m venv .venv-cluster
-	.venv-cluster/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(CLUSTER_NEEDS)
+	$(PINNED) .venv-cluster/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(CLUSTER_NEEDS)
 	touch $@
 
-.venv-view/.tools: Makefile
+.venv-view/.tools: Makefile tests/constraints.txt
 	$(PYTHON) -m venv .venv-view
-	.venv-view/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(VIEW_NEEDS)
+	$(PINNED) .venv-view/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(VIEW_NEEDS)
 	touch $@
 
-.venv-remote/.tools: Makefile
+.venv-remote/.tools: Makefile tests/constraints.txt
 	$(PYTHON) -m venv .venv-remote
-	.venv-remote/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(REMOTE_NEEDS)
+	$(PINNED) .venv-remote/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(REMOTE_NEEDS)
 	touch $@
 
 .venv-bench/.tools: Makefile benchmarks/requirements.txt benchmarks/build-constraints.txt
@@ -81,10 +83,19 @@ help:  ## list the targets
 	.venv-bench-more/bin/python -m pip install $(PIP_QUIET) -r benchmarks/requirements-more.txt
 	touch $@
 
-.venv-asan/.tools: Makefile
+.venv-asan/.tools: Makefile tests/constraints.txt
 	$(PYTHON) -m venv .venv-asan
-	.venv-asan/bin/python -m pip install $(PIP_QUIET) $(BUILD_NEEDS) $(TEST_NEEDS)
+	$(PINNED) .venv-asan/bin/python -m pip install $(PIP_QUIET) $(BUILD_NEEDS) $(TEST_NEEDS)
 	touch $@
+
+# Raises every version: the environments are made without the file, then it is written from what pip chose.
+PINNED_VENVS := .venv .venv-interop .venv-view .venv-remote .venv-cluster
+.PHONY: constraints
+constraints:  ## make the test environments with the newest packages, write their versions to tests/constraints.txt
+	rm -rf $(PINNED_VENVS)
+	: >tests/constraints.txt
+	$(MAKE) $(PINNED_VENVS:=/.installed)
+	.venv/bin/python tests/constraints.py $(PINNED_VENVS)
 
 # Built once for all environments. The build folder is kept, so that only what changed is compiled again.
 build/wheel/.built: .venv/.tools $(SOURCES)
@@ -95,13 +106,13 @@ build/wheel/.built: .venv/.tools $(SOURCES)
 # The version does not change with the sources, so pip needs --force-reinstall.
 .venv/.installed .venv-interop/.installed .venv-cluster/.installed .venv-view/.installed .venv-remote/.installed .venv-bench/.installed: %/.installed: %/.tools build/wheel/.built
 	$*/bin/python -m pip install $(PIP_QUIET) --force-reinstall --no-deps build/wheel/*.whl
-	$*/bin/python -m pip install $(PIP_QUIET) "$$(echo build/wheel/*.whl)$(EXTRAS)"
+	$(if $(filter .venv-bench,$*),,$(PINNED)) $*/bin/python -m pip install $(PIP_QUIET) "$$(echo build/wheel/*.whl)$(EXTRAS)"
 	touch $@
 
 .venv-remote/.installed: EXTRAS := [remote]
 
 .venv-asan/.installed: .venv-asan/.tools $(SOURCES)
-	PATH="$(CURDIR)/.venv-asan/bin:$$PATH" .venv-asan/bin/python -m pip install $(PIP_QUIET) --no-build-isolation \
+	$(PINNED) PATH="$(CURDIR)/.venv-asan/bin:$$PATH" .venv-asan/bin/python -m pip install $(PIP_QUIET) --no-build-isolation \
 	    -C cmake.define.TFRKIT_SANITIZE=ON -C cmake.define.TFRKIT_WERROR=ON -C cmake.build-type=RelWithDebInfo -C build-dir=build-asan -C install.strip=false .
 	touch $@
 
