@@ -253,7 +253,7 @@ format: .venv/.tools  ## rewrite sources in the house format
 	.venv/bin/clang-format -i $(NATIVE_FORMATTED)
 
 .PHONY: docs
-docs: .venv/.installed  ## write docs/cli.md, docs/errors.md and docs/python.md from the code
+docs: .venv/.installed  ## write the reference below docs/look-up from the code
 	.venv/bin/python docs/generate.py
 
 .PHONY: wheel

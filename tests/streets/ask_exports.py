@@ -166,7 +166,7 @@ def _floats_option(made: Made) -> list[str]:
 
 
 def _pick(arrays: Mapping[str, Any], name: str, number: int, feature: Feature) -> tuple[bool, Value]:
-    """Whether a row of an .npz has the feature, and its value, as docs/cli.md describes the arrays."""
+    """Whether a row of an .npz has the feature, and its value, as the help of `tfr export npz` describes the arrays."""
     presence = arrays.get(f"{name}/presence")
     if presence is not None and presence[number] < 2:
         return bool(presence[number]), None

@@ -1,4 +1,4 @@
-// The frame of a TFRecord file. See docs/format.md.
+// The frame of a TFRecord file. See docs/look-up/format.md.
 #pragma once
 
 #include <cstddef>

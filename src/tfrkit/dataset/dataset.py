@@ -344,7 +344,7 @@ class Dataset(Feeding):
         With ``device="cuda"`` and a size, the loaders of `to_torch` and `to_jax` decode and resize baseline JPEGs on
         the GPU; other images are decoded on the CPU and counted (`loader.on_cpu`). Rows, and batches without a loader,
         are decoded on the CPU. GPU decoders interpolate colours less exactly, by 1 of 255 on average after resizing,
-        and do not detect damage inside an image; `tfr verify --deep` does. See docs/gpu.md.
+        and do not detect damage inside an image; `tfr verify --deep` does. See docs/do/gpu.md.
 
         Example:
             >>> ds.decode(image=(224, 224))[0]["image"].shape

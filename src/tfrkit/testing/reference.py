@@ -1,7 +1,7 @@
 """A slow pure-Python implementation of what the native core does.
 
-Every function works byte by byte, so that it can be compared with docs/format.md. The fast code is tested against it.
-It uses nothing else of tfrkit.
+Every function works byte by byte, so that it can be compared with docs/look-up/format.md. The fast code is tested
+against it. It uses nothing else of tfrkit.
 """
 
 from __future__ import annotations
