@@ -423,7 +423,9 @@ class BatchLoop:
 
     def load(self, state: Mapping[str, Any]) -> Position:
         """Return the position of a state. A state of another dataset or order raises."""
-        position = load_state(state, self._shard_set.fingerprint, self._name_order(), self.num_rows)
+        stored = state.get("dataset") if isinstance(state, Mapping) else None
+        dataset = self._shard_set.fingerprint_like(stored)
+        position = load_state(state, dataset, self._name_order(), self.num_rows)
         if isinstance(self._order, TokenBatches):
             self.plan(position.row, position.epoch)  # raises if no batch ends there
         return position

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tfrkit._limits import LIMITS
 from tfrkit._types import Infer, OnError, Verify
 from tfrkit.batches.access import Records
 from tfrkit.batches.fetch import Fetcher
-from tfrkit.batches.state import fingerprint_dataset
+from tfrkit.batches.state import fingerprint_dataset, fingerprint_entries
 from tfrkit.batches.stream import read_batches
 from tfrkit.batches.survey import find_schema, sample_schema
 from tfrkit.codec.columns import BytesColumn
@@ -58,7 +58,6 @@ class ShardSet:
         self._schema = schema
         self._is_schema_given = schema is not None
         self._is_schema_checked = False
-        self._fingerprint: str | None = None
 
     @property
     def files(self) -> list[str]:
@@ -111,9 +110,28 @@ class ShardSet:
 
     @property
     def fingerprint(self) -> str:
-        if self._fingerprint is None:
-            self._fingerprint = fingerprint_dataset(self.shards)
-        return self._fingerprint
+        """A hash of the records for a saved state: of the first and last bytes of each shard.
+
+        For remote shards, whose bytes cost two requests each, it is a hash of their checksums in the manifest.
+        """
+        listed = self._listed_fingerprint if self.records.is_remote else None
+        return self._stored_fingerprint if listed is None else listed
+
+    def fingerprint_like(self, other: object) -> str:
+        """Return the fingerprint of the same kind as another, so that a state moves between a disk and a store."""
+        is_listed = isinstance(other, str) and other.startswith("m")
+        return (self._listed_fingerprint if is_listed else self._stored_fingerprint) or self.fingerprint
+
+    @cached_property
+    def _stored_fingerprint(self) -> str:
+        return fingerprint_dataset(self.shards)
+
+    @cached_property
+    def _listed_fingerprint(self) -> str | None:
+        if not all(self.sidecars.fits):
+            return None
+        entries = map(self.sidecars.entry, range(len(self.shards)))
+        return fingerprint_entries((entry.nbytes, entry.sha256) for entry in entries if entry is not None)
 
     def new_decoder(self, features: Sequence[str] | None) -> Decoder:
         """Create a decoder of these features, None for all. A given schema is first checked against the records."""

@@ -28,7 +28,7 @@ from tfrkit.features.infer import InferredSchema
 from tfrkit.features.labels import LabelMap, read_charset, read_class_map
 from tfrkit.features.schema import Schema, describe_type, find_mismatches, show_name
 from tfrkit.features.spec import Spec
-from tfrkit.orders.split_names import find_splits, read_split_lengths
+from tfrkit.orders.split_names import find_splits
 from tfrkit.sidecars.manifest import Manifest, ShardEntry, read_manifest
 from tfrkit.sidecars.places import CHARSET, CLASS_FILES, FEATURES, INFO, MANIFEST, folder_path, own_path
 from tfrkit.sidecars.tfds_files import TfdsFolder, read_tfds_folder
@@ -37,6 +37,7 @@ from tfrkit.storage.lookup import UnusableFileError, is_file, list_names, measur
 from tfrkit.storage.text_files import read_text
 
 STDIN = "-"
+_MAX_OPENED = 64  # shards whose own sidecars are looked for by opening them
 _CALLERS = 4  # stack levels from `warn` to the caller
 
 
@@ -58,6 +59,7 @@ class Sidecars:
         self._problems: dict[SidecarProblem, None] = {}
         self._warned: set[SidecarProblem] = set()
         self._manifests: dict[str, Manifest | None] = {}
+        self._listed: dict[str, frozenset[str]] = {}
         self._tfds: dict[str, TfdsFolder] = {}
 
     @property
@@ -152,11 +154,23 @@ class Sidecars:
         places = [own_path(path, MANIFEST), folder_path(path, MANIFEST)]
         if has_scheme(path):
             places.reverse()  # a request for each shard would be too many
+        elif len(self.paths) > _MAX_OPENED and os.path.basename(places[0]) not in self._list_own(places[0]):
+            del places[0]
         for place in places:
             manifest = self._load_manifest(place)
             if manifest is not None and os.path.basename(path) in manifest.entries:
                 return manifest
         return None
+
+    def _list_own(self, path: str) -> frozenset[str]:
+        """Return the names in the folder of a sidecar, listed once: one listing costs less than many failed opens."""
+        folder = os.path.dirname(path)
+        if folder not in self._listed:
+            try:
+                self._listed[folder] = frozenset(os.listdir(folder))
+            except OSError:
+                self._listed[folder] = frozenset()
+        return self._listed[folder]
 
     def _load_manifest(self, path: str) -> Manifest | None:
         if path not in self._manifests:
@@ -198,8 +212,13 @@ class Sidecars:
     def splits(self) -> dict[str, list[int]]:
         """Numbers of the shards in each split; splits have the order of the manifest or of TFDS."""
         order: dict[str, None] = {}
+        seen: set[Manifest] = set()  # each is asked once: there may be 100,000 shards
         for number, manifest in enumerate(self.manifests):
-            order.update(dict.fromkeys(self.tfds_lengths(number)) if manifest is None else _list_splits(manifest))
+            if manifest is None:
+                order.update(dict.fromkeys(self.tfds_lengths(number)))
+            elif manifest not in seen:
+                seen.add(manifest)
+                order.update(_list_splits(manifest))
         order.update(dict.fromkeys(name for name in self.split_names if name is not None))
         found: dict[str, list[int]] = {name: [] for name in order}
         for number, name in enumerate(self.split_names):
@@ -219,8 +238,9 @@ class Sidecars:
 
     def tfds_lengths(self, number: int) -> Mapping[str, Sequence[int]]:
         """Return the shard lengths of each split from the dataset_info.json that describes a shard."""
-        info = self.info_of(number)
-        return {} if info is None else read_split_lengths(info)
+        if self.info_of(number) is None:
+            return {}
+        return self.tfds_of(os.path.dirname(self.paths[number])).lengths
 
     def is_tfds(self, number: int) -> bool:
         """Whether a features.json describes a shard."""

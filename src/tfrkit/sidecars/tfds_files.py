@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from tfrkit.errors import SchemaError
 from tfrkit.features.schema import Schema
 from tfrkit.features.tfds_export import to_tfds
 from tfrkit.features.tfds_json import from_tfds
+from tfrkit.orders.split_names import read_split_lengths
 from tfrkit.sidecars.places import FEATURES, INFO
 from tfrkit.storage.lookup import UnusableFileError
 from tfrkit.storage.text_files import read_json, read_text
@@ -43,6 +45,11 @@ class TfdsFolder:
     schema: Schema | None = None
     info: Mapping[str, Any] | None = None
     problems: tuple[tuple[str, str], ...] = field(default=())
+
+    @cached_property
+    def lengths(self) -> Mapping[str, Sequence[int]]:
+        """The number of records of each shard, by split, from dataset_info.json."""
+        return {} if self.info is None else read_split_lengths(self.info)
 
 
 def read_tfds_folder(folder: str) -> TfdsFolder:

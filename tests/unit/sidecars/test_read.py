@@ -13,6 +13,7 @@ from tfrkit.features.schema import Schema
 from tfrkit.features.schema_json import to_json
 from tfrkit.features.spec import Spec
 from tfrkit.features.tfds_export import to_tfds
+from tfrkit.sidecars import read
 from tfrkit.sidecars.manifest import write_manifest
 from tfrkit.sidecars.read import Sidecars
 
@@ -48,6 +49,23 @@ def test_splits_of_any_name_come_from_the_manifest(tmp_path: Path) -> None:
     write_dataset(tmp_path / "tfrkit.json", {"c": "north", "a": "south", "b": "north"})
     assert Sidecars(paths).splits == {"north": [1, 2], "south": [0]}
     assert Sidecars(paths[:1]).splits == {"south": [0]}  # one shard alone
+
+
+def test_splits_of_many_shards_take_one_look_at_each_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"x-{number:03d}" for number in range(200)]
+    paths = write_shards(tmp_path, *names)
+    write_dataset(tmp_path / "tfrkit.json", {name: f"s{int(name[2:]) % 2}" for name in names})
+    looks: list[object] = []
+    monkeypatch.setattr(read, "_list_splits", lambda manifest: looks.append(manifest) or {"s0": None, "s1": None})
+    assert Sidecars(paths).splits == {"s0": list(range(0, 200, 2)), "s1": list(range(1, 200, 2))}
+    assert len(looks) == 1
+
+
+def test_own_manifest_of_one_of_many_shards_is_found(tmp_path: Path) -> None:
+    paths = write_shards(tmp_path, *[f"x-{number:03d}" for number in range(100)])
+    (tmp_path / "_index").mkdir()
+    write_dataset(tmp_path / "_index" / "x-007.tfrkit.json", {"x-007": "own"})
+    assert Sidecars(paths).splits == {"own": [7]}
 
 
 def test_splits_of_the_manifest_win_over_names_and_tfds(tmp_path: Path) -> None:

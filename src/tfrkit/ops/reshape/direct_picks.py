@@ -41,11 +41,14 @@ class DirectPicks:
         self._names = sources.paths
         self._readers = [shard.reader for shard in sources.shards]
         self._offsets: list[UInt64Array] = []
+        self._stops: list[int] = []
         self._mapped: OrderedDict[int, tuple[_native.FrameTable, ByteSource]] = OrderedDict()
         self._unreleased = 0
         for shard in sources.shards:
             index = load_frames(shard, Policy()) or scan_frames(shard, Policy())
-            self._offsets.append(np.append(index.offsets, np.uint64(index.inflated_size)))
+            # An index file stays mapped: a copy would be 8 bytes per record of all files.
+            self._offsets.append(index.offsets if len(sources.shards) <= _MAX_MAPPED else index.offsets.copy())
+            self._stops.append(index.inflated_size)
 
     def gather(self, shards: UInt32Array, records: UInt64Array) -> Iterator[Picked]:
         """Yield the frames `records[i]` of shard `shards[i]`, in that order, a few megabytes at a time."""
@@ -63,7 +66,9 @@ class DirectPicks:
         for shard in np.unique(shards).tolist():
             mine = shards == shard
             offsets, wanted = self._offsets[shard], records[mine]
-            sizes[mine] = offsets[wanted + np.uint64(1)] - offsets[wanted]
+            is_last = wanted + np.uint64(1) == len(offsets)
+            after = offsets[np.where(is_last, wanted, wanted + np.uint64(1))]
+            sizes[mine] = np.where(is_last, np.uint64(self._stops[shard]), after) - offsets[wanted]
         return sizes
 
     def _gather_run(self, shards: UInt32Array, records: UInt64Array) -> Picked:
@@ -91,7 +96,7 @@ class DirectPicks:
             span = reader.span()
             assert span is not None
             reader.park()  # the map needs no descriptor
-            opened = self._mapped[shard] = _native.FrameTable(span, self._offsets[shard][:-1], "all"), span
+            opened = self._mapped[shard] = _native.FrameTable(span, self._offsets[shard], "all"), span
             if len(self._mapped) > _MAX_MAPPED:
                 self._mapped.popitem(last=False)
         else:
