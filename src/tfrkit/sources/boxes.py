@@ -76,7 +76,6 @@ class BoxFitter:
         if policy not in BOX_POLICIES:
             raise ValueError(f"boxes expected one of {', '.join(BOX_POLICIES)}, got {policy!r:.64}")
         self._policy = policy
-        self._num_kept = 0
         self._counts: Counter[str] = Counter()
         self._places: dict[str, list[str]] = {}
 
@@ -90,7 +89,6 @@ class BoxFitter:
         fitted = None if is_dropped else clip_box(corners, width=width, height=height)
         if reason is not None:
             self._note("left out" if fitted is None else "cut to the image", where)
-        self._num_kept += fitted is not None
         return fitted, None
 
     def name(self, raw: str, where: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, number_names, read_class_map
 from tfrkit.pictures.masks import parse_color_map
+from tfrkit.sources.walk import describe_unreadable
 from tfrkit.storage.resolve import expand_home
 
 # Files that labelling tools write next to a dataset in Pascal VOC format, in order of preference.
@@ -41,6 +42,6 @@ def read_small_text(path: str) -> str:
         with open(path, encoding="utf-8-sig") as file:
             return file.read()
     except OSError as error:
-        raise SourceError(f"cannot open, {(error.strerror or str(error)).lower()}", shard=path) from None
+        raise SourceError(describe_unreadable(error, "open"), shard=path) from None
     except UnicodeDecodeError as error:
         raise SourceError(f"expected UTF-8 text, got byte {error.object[error.start]:#04x}", shard=path) from None

@@ -15,13 +15,13 @@ from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
-from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
-from tfrkit.sources.base import Facts, Item, Problem, RowReader, Scan
+from tfrkit.images.encode import ImageOptions
+from tfrkit.sources.base import Facts, Item, Problem, Scan
 from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.description import DescribedSource
-from tfrkit.sources.walk import describe_dangling, find_dangling, find_images, read_file, require_folder
+from tfrkit.sources.image_features import ImageReader, image_row, image_specs
+from tfrkit.sources.walk import describe_dangling, find_dangling, find_images, require_folder
 
-_IMAGE = "image/encoded"
 _NOT_KEPT = -2
 _NO_FOLDER = "image is not in a class folder"
 _SPLIT_WORDS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"})
@@ -139,41 +139,28 @@ def _depth_of(folder: str) -> int:
     return folder.count("/") + 1 if folder else 0
 
 
-class ClassFolderReader(RowReader):
+class ClassFolderReader(ImageReader):
     """Reads images in class folders as rows."""
 
     def __init__(self, root: str, depth: int, labels: LabelMap, images: ImageOptions) -> None:
-        self._root = root
+        super().__init__(root, images)
         self._depth = depth
         self._labels = labels
-        self._store = ImageStore(images)
 
     def read(self, item: Item) -> Row:
         name = item.key.split("/")[self._depth]
-        image = self._store.store(read_file(self._root, item.key), item.key)
         return {
-            "image/channels": image.channels,
+            **image_row(self.store(item.key)),
             "image/class/label": self._labels.id_of(name),
             "image/class/text": os.fsencode(name),
-            _IMAGE: image.data,
             "image/filename": os.fsencode(item.key),
-            "image/format": image.format.encode(),
-            "image/height": image.height,
-            "image/width": image.width,
         }
-
-    def take_facts(self) -> Facts:
-        return {_IMAGE: self._store.take_facts()}
 
 
 def _make_schema(images: ImageOptions, labels: LabelMap, facts: Facts) -> Schema:
     return Schema(
         {
-            _IMAGE: Spec(**image_spec(images, facts.get(_IMAGE))),
-            "image/format": Spec("bytes", logical="text"),
-            "image/height": Spec("int64"),
-            "image/width": Spec("int64"),
-            "image/channels": Spec("int64"),
+            **image_specs(images, facts),
             "image/filename": Spec("bytes", logical="text"),
             "image/class/label": Spec("int64", logical="class_label", classes=labels.spec_names()),
             "image/class/text": Spec("bytes", logical="text"),

@@ -17,6 +17,7 @@ from tfrkit.sources.boxes import BoxFitter, BoxPolicy
 from tfrkit.sources.coco_json import CocoData, CocoImage, add_captions, parse_coco
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.detection import DetectionGatherer, FoundObject, note_zero
+from tfrkit.sources.walk import describe_unreadable
 
 FIELDS: Mapping[str, str] = {"is_crowd": "int64", "area": "float"}
 
@@ -245,4 +246,4 @@ def _read(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise SourceError(f"cannot open, {(error.strerror or str(error)).lower()}", shard=path) from None
+        raise SourceError(describe_unreadable(error, "open"), shard=path) from None

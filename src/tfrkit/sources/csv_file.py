@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from tfrkit._limits import LIMITS
 from tfrkit.errors import Hint, SourceError, Step
+from tfrkit.sources.walk import describe_unreadable
 
 # Separators that are detected; if two are equally frequent, the first one is chosen.
 _SEPARATORS = ",\t;|"
@@ -178,7 +179,7 @@ def _first_line(path: str, encoding: str) -> str:
         with open(path, encoding=_with_mark(encoding), errors="replace", newline="") as file:
             line = file.readline(1 << 20)
     except OSError as error:
-        raise SourceError(f"cannot open, {(error.strerror or str(error)).lower()}", shard=path) from None
+        raise SourceError(describe_unreadable(error, "open"), shard=path) from None
     except LookupError:
         raise ValueError(f"encoding expected one that Python supports, got {encoding!r:.64}") from None
     if line.startswith(("\x1f\ufffd", "PK\x03\x04")):

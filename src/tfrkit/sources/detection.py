@@ -21,21 +21,20 @@ from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.labels import BACKGROUND, LabelMap
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
-from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
+from tfrkit.images.encode import ImageOptions
 from tfrkit.images.resize import resize_as_pillow
 from tfrkit.images.turn import ExifPolicy
 from tfrkit.sidecars.class_names import make_detection_labels
-from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, RowReader, Scan
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
 from tfrkit.sources.boxes import BoxFitter, Corners
+from tfrkit.sources.image_features import ImageReader, image_row, image_specs, to_problem
 from tfrkit.sources.measure import Size, explain_difference, measure_image_file
-from tfrkit.sources.walk import describe_unreadable
 
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 # An empty list of text: unlike [], the array has a type.
 _EMPTY_TEXTS = np.empty(0, "S1")
 # Maximum number of places shown for a class that is not in the map.
 _MAX_USES = 3
-_IMAGE = "image/encoded"
 _NO_OUTLINE = "masks expected a segmentation of every object, got none"
 _WITHOUT_MASKS = Hint(Step("store boxes only: leave out {masks}", masks=True))
 
@@ -99,11 +98,8 @@ class DetectionGatherer:
         try:
             info = os.stat(path)
             width, height = measure_image_file(path, self._exif)
-        except SourceError as error:
-            self.problems.append(Problem(file, error.what, input=key))
-            return
-        except OSError as error:
-            self.problems.append(Problem(file, describe_unreadable(error, "open"), input=key))
+        except (SourceError, OSError) as error:
+            self.problems.append(to_problem(file, error, input=key))
             return
         wrong = self._compare_sizes(path, declared, (width, height))
         if wrong is not None:
@@ -247,7 +243,7 @@ def _pack(
     return json.dumps(packed, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogateescape")
 
 
-class DetectionReader(RowReader):
+class DetectionReader(ImageReader):
     """Reads an image and its objects as a row."""
 
     def __init__(
@@ -260,8 +256,7 @@ class DetectionReader(RowReader):
         masks: bool = False,
         captions: bool = False,
     ) -> None:
-        self._root = root
-        self._store = ImageStore(images)
+        super().__init__(root, images)
         self._ids = dict(ids)
         self._fields = dict(fields)
         self._masks = masks
@@ -270,9 +265,7 @@ class DetectionReader(RowReader):
     def read(self, item: Item) -> Row:
         """Return the row of one image."""
         found = json.loads(item.data.decode("utf-8", "surrogateescape"))
-        with open(os.path.join(self._root, found["file"]), "rb") as file:
-            data = file.read()
-        stored = self._store.store(data, found["file"], is_annotated=bool(found["names"]))
+        stored = self.store(found["file"], is_annotated=bool(found["names"]))
         width, height = found["size"]
         if (stored.source_width, stored.source_height) != (width, height):
             raise SourceError(
@@ -285,11 +278,7 @@ class DetectionReader(RowReader):
         if unknown:
             raise SourceError(f"class {unknown[0]!r:.64} is not one of the classes")
         row: Row = {
-            _IMAGE: stored.data,
-            "image/format": stored.format,
-            "image/height": stored.height,
-            "image/width": stored.width,
-            "image/channels": stored.channels,
+            **image_row(stored),
             "image/filename": os.fsencode(os.path.basename(found["file"])),
             "image/source_id": found["id"].encode("utf-8", "surrogateescape"),
             "image/key/sha256": hashlib.sha256(stored.data).hexdigest(),
@@ -323,10 +312,6 @@ class DetectionReader(RowReader):
             masks.append(encode_indices(resize_as_pillow(mask, size[::-1], "nearest")))
         return masks or _EMPTY_TEXTS
 
-    def take_facts(self) -> Facts:
-        """Return formats and sizes of the images read since the last call."""
-        return {_IMAGE: self._store.take_facts()}
-
 
 def _texts(values: Sequence[str]) -> Any:
     """Encode text as a list of bytes; an empty list becomes an array with a type."""
@@ -345,11 +330,7 @@ def detection_schema(
     """Return the schema of the rows."""
     texts = Spec("bytes", (None,), logical="text")
     features: dict[str, Spec] = {
-        _IMAGE: Spec(**image_spec(images, facts.get(_IMAGE))),
-        "image/format": Spec("bytes", logical="text"),
-        "image/height": Spec("int64"),
-        "image/width": Spec("int64"),
-        "image/channels": Spec("int64"),
+        **image_specs(images, facts),
         "image/filename": Spec("bytes", logical="text"),
         "image/source_id": Spec("bytes", logical="text"),
         "image/key/sha256": Spec("bytes", logical="text"),

@@ -22,11 +22,12 @@ from tfrkit.features.labels import LabelMap, make_charset, make_class_map
 from tfrkit.features.name_words import CHARACTER_IDS, LABEL
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
-from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
-from tfrkit.sources.base import Facts, Item, Items, Problem, RowReader, Scan
+from tfrkit.images.encode import ImageOptions
+from tfrkit.sources.base import Facts, Item, Items, Problem, Scan
 from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.description import DescribedSource
-from tfrkit.sources.walk import FoundFiles, find_images, read_file, require_folder
+from tfrkit.sources.image_features import ImageReader, image_row, image_specs
+from tfrkit.sources.walk import FoundFiles, find_images, require_folder
 
 PAD = "<pad>"
 _MAX_HEADS = 256
@@ -213,27 +214,17 @@ def match_label(pattern: re.Pattern[str], key: str) -> str:
     return label
 
 
-class _NameReader(RowReader):
+class _NameReader(ImageReader):
     """Reads images; the label of an item is its data."""
 
+    name = "image"
+
     def __init__(self, root: str, labels: LabelMap, images: ImageOptions) -> None:
-        self._root = root
+        super().__init__(root, images)
         self._labels = labels
-        self._store = ImageStore(images)
 
     def read_image(self, item: Item) -> Row:
-        image = self._store.store(read_file(self._root, item.key), item.key)
-        return {
-            "channels": image.channels,
-            "filename": os.fsencode(item.key),
-            "format": image.format.encode(),
-            "height": image.height,
-            "image": image.data,
-            "width": image.width,
-        }
-
-    def take_facts(self) -> Facts:
-        return {"image": self._store.take_facts()}
+        return {**image_row(self.store(item.key), self.name), "filename": os.fsencode(item.key)}
 
 
 class ClassNameReader(_NameReader):
@@ -266,14 +257,9 @@ class TextNameReader(_NameReader):
 
 
 def _image_specs(images: ImageOptions, facts: Facts) -> dict[str, Spec]:
-    return {
-        "image": Spec(**image_spec(images, facts.get("image"))),
-        "height": Spec("int64"),
-        "width": Spec("int64"),
-        "channels": Spec("int64"),
-        "format": Spec("bytes", logical="text"),
-        "filename": Spec("bytes", logical="text"),
-    }
+    specs = image_specs(images, facts, "image")
+    text = specs.pop("format")
+    return {**specs, "format": text, "filename": text}
 
 
 def _make_class_schema(images: ImageOptions, labels: LabelMap, facts: Facts) -> Schema:

@@ -19,13 +19,14 @@ from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
-from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
-from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, RowReader, Scan
+from tfrkit.images.encode import ImageOptions, ImageStore
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
 from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.description import DescribedSource
+from tfrkit.sources.image_features import IMAGE, ImageReader, image_row, image_specs
 from tfrkit.sources.walk import IMAGE_SUFFIXES, FoundFile, find_files, read_file, require_folder
+from tfrkit.storage.base import describe_os_error
 
-_IMAGE = "image/encoded"
 _DIGITS = re.compile(r"([0-9]+)")
 _MICROSECONDS = 1_000_000
 _MAX_SHOWN = 5
@@ -136,20 +137,15 @@ class Frames(DescribedSource):
 
     def _make_schema(self, labels: LabelMap | None, facts: Facts) -> Schema:
         text = Spec("bytes", logical="text")
-        context: dict[str, Any] = {
-            "clip/media_id": text,
-            "clip/length": "int64",
-            "image/format": text,
-            "image/height": "int64",
-            "image/width": "int64",
-            "image/channels": "int64",
-        }
+        specs = image_specs(self.images, facts)
+        image = specs.pop(IMAGE)
+        context: dict[str, Any] = {"clip/media_id": text, "clip/length": "int64", **specs}
         if labels is not None:
             context["clip/label/index"] = Spec("int64", logical="class_label", classes=labels.spec_names())
             context["clip/label/string"] = text
         lists: dict[str, Any] = {
-            _IMAGE: Spec(**image_spec(self.images, facts.get(_IMAGE)), is_list=True),
-            "image/filename": Spec("bytes", logical="text", is_list=True),
+            IMAGE: image.replace(is_list=True),
+            "image/filename": text.replace(is_list=True),
         }
         if self.frame_rate is not None:
             context["image/frame_rate"] = "float"
@@ -174,41 +170,20 @@ def has_gap(names: Sequence[str]) -> bool:
     return len(numbers) == len(names) > 1 and numbers[-1] - numbers[0] + 1 != len(numbers)
 
 
-class FramesReader(RowReader):
+class FramesReader(ImageReader):
     """Reads a clip as a row."""
 
     def __init__(self, root: str, images: ImageOptions, labels: LabelMap | None, frame_rate: float | None) -> None:
-        self._root = root
-        self._store = ImageStore(images)
+        super().__init__(root, images)
         self._labels = labels
         self._frame_rate = frame_rate
 
     def read(self, item: Item) -> Row:
         """Return the row of one clip; frames of different formats or sizes make it a bad input."""
         names = json.loads(item.data)
-        frames = []
-        first = None
-        for name in names:
-            try:
-                stored = self._store.store(read_file(self._root, f"{item.key}/{name}"), name)
-            except SourceError as error:
-                raise SourceError(f"frame {name!r:.64} {error.what}") from None
-            form = (stored.format, stored.width, stored.height, stored.channels)
-            first = first or form
-            if form != first:
-                shown = [f"{one[0]} {one[1]}x{one[2]} with {one[3]} channels" for one in (first, form)]
-                raise SourceError(f"frames expected one form, got {shown[0]} at first and {shown[1]} at {name!r:.64}")
-            frames.append(stored.data)
-        assert first is not None
-        context: Row = {
-            "clip/media_id": os.fsencode(item.key),
-            "clip/length": len(frames),
-            "image/format": first[0],
-            "image/width": first[1],
-            "image/height": first[2],
-            "image/channels": first[3],
-        }
-        lists: Row = {_IMAGE: frames, "image/filename": [os.fsencode(name) for name in names]}
+        frames, shared = read_frames(self._store, os.path.join(self._root, item.key), names)
+        context: Row = {"clip/media_id": os.fsencode(item.key), "clip/length": len(frames), **shared}
+        lists: Row = {IMAGE: frames, "image/filename": [os.fsencode(name) for name in names]}
         if self._labels is not None:
             name = item.key.partition("/")[0]
             context["clip/label/index"] = self._labels.id_of(name)
@@ -220,6 +195,26 @@ class FramesReader(RowReader):
             lists["image/timestamp"] = [round(index * _MICROSECONDS / self._frame_rate) for index in range(len(frames))]
         return {"context": context, "feature_lists": lists}
 
-    def take_facts(self) -> Facts:
-        """Return formats and sizes of the frames read since the last call."""
-        return {_IMAGE: self._store.take_facts()}
+
+def read_frames(store: ImageStore, root: str, names: Iterable[str]) -> tuple[list[bytes], Row]:
+    """Return the frames of a clip, and the features of the form that all of them have; raises if forms differ."""
+    frames = []
+    shared: Row = {}
+    for name in names:
+        try:
+            row = image_row(store.store(read_file(root, name), name))
+        except SourceError as error:
+            raise SourceError(f"frame {name!r:.200} {error.what}") from None
+        except OSError as error:
+            raise SourceError(f"frame {name!r:.200} cannot be opened, {describe_os_error(error)}") from None
+        frames.append(row.pop(IMAGE))
+        shared = shared or row
+        if row != shared:
+            first, other = map(_show_form, (shared, row))
+            raise SourceError(f"frames expected one form, got {first} at first and {other} at {name!r:.64}")
+    return frames, shared
+
+
+def _show_form(row: Row) -> str:
+    format, height, width, channels = row.values()
+    return f"{format} {width}x{height} with {channels} channels"

@@ -16,15 +16,16 @@ from tfrkit.codec.columns import PRESENT
 from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
-from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
-from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, RowReader, Scan, fingerprint_file
+from tfrkit.images.encode import ImageOptions
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan, fingerprint_file
 from tfrkit.sources.column_spool import ColumnSpool
 from tfrkit.sources.description import DescribedSource
+from tfrkit.sources.frames import read_frames
+from tfrkit.sources.image_features import IMAGE, ImageReader, image_specs
 from tfrkit.sources.table_load import load_table
 from tfrkit.sources.table_options import TableOptions, require_column
 from tfrkit.sources.table_spool import LoadedTable
 
-_IMAGE = "image/encoded"
 _MAX_NAMED = 100
 
 
@@ -143,10 +144,8 @@ class FramesTable(DescribedSource):
         context: dict[str, Spec] = {name: table.features[name] for name in in_context}
         lists = {name: spec.replace(is_list=True) for name, spec in table.features.items() if name not in in_context}
         if self.image_column is not None:
-            text = Spec("bytes", logical="text")
-            context |= {"image/format": text}
-            context |= {f"image/{name}": Spec("int64") for name in ("height", "width", "channels")}
-            lists[_IMAGE] = Spec(**image_spec(self.images, facts.get(_IMAGE)), is_list=True)
+            context |= image_specs(self.images, facts)
+            lists[IMAGE] = context.pop(IMAGE).replace(is_list=True)
         return Schema(context, feature_lists=lists)
 
 
@@ -178,17 +177,16 @@ def _read_order(spool: ColumnSpool, name: str, title: str) -> list[Any]:
     return values
 
 
-class FramesTableReader(RowReader):
+class FramesTableReader(ImageReader):
     """Reads all table rows of a clip as one row."""
 
     def __init__(
         self, spool: ColumnSpool, context: Sequence[str], image_column: str | None, root: str, images: ImageOptions
     ) -> None:
+        super().__init__(root, images)
         self._spool = spool
         self._context = tuple(context)
         self._image_column = image_column
-        self._root = root
-        self._store = ImageStore(images)
 
     def read(self, item: Item) -> Row:
         """Return the row of one clip."""
@@ -198,34 +196,9 @@ class FramesTableReader(RowReader):
         context: Row = {name: rows[0][name] for name in self._context if name in rows[0]}
         lists: Row = {name: [row.get(name) for row in rows] for name in names if name not in self._context}
         if self._image_column is not None:
-            self._add_images(rows, context, lists)
-        return {"context": context, "feature_lists": lists}
-
-    def _add_images(self, rows: Sequence[Row], context: Row, lists: Row) -> None:
-        frames = []
-        first = None
-        for row in rows:
-            path = os.fsdecode(row.get(str(self._image_column)) or b"")
-            if not path:
+            paths = [os.fsdecode(row.get(self._image_column) or b"") for row in rows]
+            if not all(paths):
                 raise SourceError(f"image column {self._image_column!r} is empty in one of its rows")
-            try:
-                with open(os.path.join(self._root, path), "rb") as file:
-                    stored = self._store.store(file.read(), path)
-            except SourceError as error:
-                raise SourceError(f"frame {path!r:.200} {error.what}") from None
-            except OSError as error:
-                reason = (error.strerror or str(error)).lower()
-                raise SourceError(f"frame {path!r:.200} cannot be opened, {reason}") from None
-            form = (stored.format, stored.width, stored.height, stored.channels)
-            first = first or form
-            if form != first:
-                raise SourceError(f"frames expected one form, got {first} at first and {form} at {path!r:.64}")
-            frames.append(stored.data)
-        assert first is not None
-        sizes = {"image/width": first[1], "image/height": first[2], "image/channels": first[3]}
-        context.update({"image/format": first[0], **sizes})
-        lists[_IMAGE] = frames
-
-    def take_facts(self) -> Facts:
-        """Return formats and sizes of the frames read since the last call."""
-        return {_IMAGE: self._store.take_facts()} if self._image_column else {}
+            lists[IMAGE], shared = read_frames(self._store, self._root, paths)
+            context |= shared
+        return {"context": context, "feature_lists": lists}

@@ -17,6 +17,7 @@ from tfrkit.codec.columns import BytesColumn
 from tfrkit.codec.tensor_proto import encode_tensor
 from tfrkit.errors import SourceError
 from tfrkit.sources.json_values import Constant, TensorForm, thaw_value
+from tfrkit.sources.walk import describe_unreadable
 
 JsonKind = Literal["int64", "float", "text", "bytes", "tensor"]
 
@@ -139,7 +140,7 @@ class JsonLines:
         except UnicodeDecodeError as error:
             raise SourceError(f"expected text, got byte {error.object[error.start]:#04x}", shard=self.path) from None
         except OSError as error:
-            raise SourceError(f"cannot open, {(error.strerror or str(error)).lower()}", shard=self.path) from None
+            raise SourceError(describe_unreadable(error, "open"), shard=self.path) from None
 
 
 def parse_line(line: str, *, thaws: bool = False) -> dict[str, Any]:

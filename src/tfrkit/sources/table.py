@@ -21,18 +21,19 @@ from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
-from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
-from tfrkit.sources.base import Facts, Item, Items, ItemsBuilder, Problem, RowReader, Scan, fingerprint_file
+from tfrkit.images.encode import ImageOptions
+from tfrkit.sources.base import Facts, Item, Items, ItemsBuilder, Problem, Scan, fingerprint_file
 from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.column_spool import ColumnSpool
 from tfrkit.sources.description import DescribedSource
+from tfrkit.sources.image_features import ImageReader, image_row, image_specs
 from tfrkit.sources.table_load import load_table
 from tfrkit.sources.table_options import TableOptions, require_column
 from tfrkit.sources.table_spool import LoadedTable
+from tfrkit.storage.base import describe_os_error
 
 TableFormat = Literal["auto", "csv", "jsonl", "parquet", "arrow"]
 
-_IMAGE = "image/encoded"
 # Maximum number of rows that are named with their lines.
 _MAX_NAMED = 100
 
@@ -180,7 +181,7 @@ class Table(DescribedSource):
             try:
                 info = os.stat(os.path.join(root, path)) if path else None
             except OSError as error:
-                problems[row] = f"image {path!r:.200} cannot be opened, {(error.strerror or str(error)).lower()}"
+                problems[row] = f"image {path!r:.200} cannot be opened, {describe_os_error(error)}"
                 continue
             builder.add(
                 f"row {row}, {path}",
@@ -197,11 +198,7 @@ class Table(DescribedSource):
         optional = column.has_missing
 
         def make_schema(facts: Facts) -> Schema:
-            image = Spec(**image_spec(self.images, facts.get(_IMAGE)), optional=optional)
-            whole = Spec("int64", optional=optional)
-            sizes = {f"image/{name}": whole for name in ("height", "width", "channels")}
-            text = Spec("bytes", logical="text", optional=optional)
-            return Schema({_IMAGE: image, "image/format": text, **sizes, **features})
+            return Schema({**image_specs(self.images, facts, optional=optional), **features})
 
         scan.items = builder.build(sort=False)
         scan.reader = TableImageReader(table.spool, column.name, root, self.images)
@@ -215,36 +212,20 @@ def _pick(values: Int64Array | None, row: int) -> int:
     return -1 if values is None else int(values[row])
 
 
-class TableImageReader(RowReader):
+class TableImageReader(ImageReader):
     """Reads a row of the spool and the image it names."""
 
     def __init__(self, spool: ColumnSpool, column: str, root: str, images: ImageOptions) -> None:
+        super().__init__(root, images)
         self._spool = spool
         self._column = column
-        self._root = root
-        self._store = ImageStore(images)
 
     def read(self, item: Item) -> Row:
         """Return the row with its image, or without image features if it names no file."""
         number = int.from_bytes(item.data, "little")
         row: Row = next(self._spool.read_rows(np.array([number])))
         path = os.fsdecode(row.get(self._column) or b"")
-        if not path:
-            return row
-        with open(os.path.join(self._root, path), "rb") as file:
-            stored = self._store.store(file.read(), path)
-        return {
-            _IMAGE: stored.data,
-            "image/format": stored.format,
-            "image/height": stored.height,
-            "image/width": stored.width,
-            "image/channels": stored.channels,
-            **row,
-        }
-
-    def take_facts(self) -> Facts:
-        """Return formats and sizes of the images read since the last call."""
-        return {_IMAGE: self._store.take_facts()}
+        return {**image_row(self.store(path)), **row} if path else row
 
 
 class TableMarks:

@@ -16,6 +16,7 @@ from tfrkit.sources.boxes import BoxFitter, BoxPolicy
 from tfrkit.sources.class_files import find_class_file, load_classes
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.detection import DetectionGatherer, FoundObject, describe_classes
+from tfrkit.sources.image_features import to_problem
 from tfrkit.sources.voc_layout import FilesById, find_folder, note_unused_lists, read_sets
 from tfrkit.sources.voc_seg import VOC_CLASSES
 from tfrkit.sources.voc_xml import VocAnnotation, parse_voc_xml
@@ -92,14 +93,8 @@ class VocDet(DescribedSource):
         """Add one image; return whether its annotation is VOC's own, or True if it cannot be read."""
         try:
             annotation = pair.annotation or parse_voc_xml(read_file(self.root, pair.xml), pair.xml)
-        except SourceError as error:
-            gatherer.problems.append(
-                Problem(error.shard or pair.xml, error.what, input=pair.key, hint=error.hint or "")
-            )
-            return True
-        except OSError as error:
-            reason = f"cannot open, {(error.strerror or str(error)).lower()}"
-            gatherer.problems.append(Problem(pair.xml, reason, input=pair.key))
+        except (SourceError, OSError) as error:
+            gatherer.problems.append(to_problem(pair.xml, error, input=pair.key))
             return True
         gatherer.problems += [
             Problem(f"{pair.xml}, line {line}", reason, input=pair.key) for line, reason in annotation.problems
@@ -210,11 +205,8 @@ class _Files:
                 kind = "annotations name an image that is not there"
                 self.problems.append(Problem(xml, error.what, kind=kind))
                 continue
-            except SourceError as error:
-                self.problems.append(Problem(error.shard or xml, error.what, input=xml, hint=error.hint or ""))
-                continue
-            except OSError as error:
-                self.problems.append(Problem(xml, f"cannot open, {(error.strerror or str(error)).lower()}"))
+            except (SourceError, OSError) as error:
+                self.problems.append(to_problem(xml, error, input=xml))
                 continue
             pairs.append(_Pair(os.path.splitext(image)[0], xml, _join(self._image_folder, image), -1, annotation))
         pairs = self._check_uses(pairs)

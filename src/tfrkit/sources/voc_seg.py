@@ -18,7 +18,7 @@ from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.labels import LabelMap
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
-from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
+from tfrkit.images.encode import ImageOptions, image_spec
 from tfrkit.images.orientation import find_orientation
 from tfrkit.images.resize import UPRIGHT, resize_as_pillow, turn_upright
 from tfrkit.images.turn import ExifPolicy, require_upright, turn_size
@@ -35,12 +35,13 @@ from tfrkit.pictures.masks import (
     require_numbers,
     show_histogram,
 )
-from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, RowReader, Scan
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
 from tfrkit.sources.class_files import find_class_file, load_classes, read_small_text
 from tfrkit.sources.description import DescribedSource
+from tfrkit.sources.image_features import IMAGE, ImageReader, image_row, to_problem
 from tfrkit.sources.measure import Size, explain_difference, measure_image_file, read_orientation
 from tfrkit.sources.voc_layout import FilesById, find_folder, note_unused_lists, read_sets
-from tfrkit.sources.walk import IMAGE_SUFFIXES, describe_unreadable, find_files, require_data, require_folder
+from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files, read_file, require_folder
 
 VOC_CLASSES = (
     "background", "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable",
@@ -49,7 +50,7 @@ VOC_CLASSES = (
 
 MaskForm = Literal["gray", "keep"]
 
-_IMAGE, _MASK = "image/encoded", "image/segmentation/class/encoded"
+_MASK = "image/segmentation/class/encoded"
 _MASK_FOLDERS = ("SegmentationClass", "SegmentationClassRaw", "SegmentationClassPNG", "masks")
 _IMAGE_FOLDERS = ("JPEGImages", "images")
 _HEAD_NBYTES = 1 << 14
@@ -128,52 +129,30 @@ def _advise(number: int, counts: Mapping[int, int], options: MaskClasses) -> str
     return Hint(is_class, Step("if it is none: {ignore}", ignore=number))
 
 
-class VocSegReader(RowReader):
+class VocSegReader(ImageReader):
     """Reads an image and its mask as a row."""
 
     def __init__(self, root: str, images: ImageOptions, masks: MaskClasses) -> None:
-        self._root = root
-        self._images = ImageStore(images)
+        super().__init__(root, images)
         self._masks = MaskStore(masks)
         self._as_raw = images.stored_as == "raw"
 
     def read(self, item: Item) -> Row:
         """Return the row of one image."""
-        image_file, mask_file = item.data.split(b"\0")
-        stored = self._images.store(_read_file(self._root, image_file), os.fsdecode(image_file), is_annotated=True)
+        image_file, mask_file = os.fsdecode(item.data).split("\0")
+        stored = self.store(image_file, is_annotated=True)
         mask = self._masks.store(
-            _read_file(self._root, mask_file),
+            read_file(self._root, mask_file),
             source_size=(stored.source_width, stored.source_height),
             size=(stored.width, stored.height),
             as_raw=self._as_raw,
         )
         return {
-            _IMAGE: stored.data,
-            "image/filename": os.path.basename(image_file),
-            "image/format": stored.format,
-            "image/height": stored.height,
-            "image/width": stored.width,
-            "image/channels": stored.channels,
+            **image_row(stored),
+            "image/filename": os.fsencode(os.path.basename(image_file)),
             _MASK: mask,
             "image/segmentation/class/format": "raw" if self._as_raw else "png",
         }
-
-    def take_facts(self) -> Facts:
-        """Return formats and sizes of the images read since the last call."""
-        return {_IMAGE: self._images.take_facts()}
-
-
-def _to_problem(file: str, error: SourceError | OSError) -> Problem:
-    if isinstance(error, SourceError):
-        return Problem(file, error.what, hint=error.hint or "")
-    return Problem(file, describe_unreadable(error, "open"))
-
-
-def _read_file(root: str, name: bytes) -> bytes:
-    with open(os.path.join(os.fsencode(root), name), "rb") as file:
-        data = file.read()
-    require_data(data)
-    return data
 
 
 @dataclass(frozen=True)
@@ -277,7 +256,7 @@ class VocSeg(DescribedSource):
         try:
             size = measure_image_file(os.path.join(self.root, image), self.images.exif)
         except (SourceError, OSError) as error:
-            faults.append(_to_problem(image, error))
+            faults.append(to_problem(image, error))
         try:
             with open(os.path.join(self.root, mask), "rb") as file:
                 info = inspect_mask(file.read(_HEAD_NBYTES))
@@ -286,7 +265,7 @@ class VocSeg(DescribedSource):
             if self.colormap is None:
                 require_numbers(info)
         except (SourceError, OSError) as error:
-            faults.append(_to_problem(mask, error))
+            faults.append(to_problem(mask, error))
         return faults
 
     def _compare_sizes(self, image: str, size: Size, mask: str, mask_size: Size) -> None:
@@ -318,7 +297,7 @@ class VocSeg(DescribedSource):
         return load_classes(classes, label_offset=0)
 
     def _schema(self, labels: LabelMap, facts: Facts) -> Schema:
-        image = Spec(**image_spec(self.images, facts.get(_IMAGE)))
+        image = Spec(**image_spec(self.images, facts.get(IMAGE)))
         if self.images.stored_as == "raw":
             mask = Spec("bytes", (*image.shape[:2], 1), logical="mask", encoding="raw", dtype="uint8")
         else:
@@ -327,7 +306,7 @@ class VocSeg(DescribedSource):
         text = Spec("bytes", logical="text")
         return Schema(
             {
-                _IMAGE: image,
+                IMAGE: image,
                 "image/filename": text,
                 "image/format": text,
                 "image/height": "int64",

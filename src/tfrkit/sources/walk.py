@@ -17,6 +17,7 @@ from tfrkit.container.index import INDEX_FOLDER
 from tfrkit.errors import SourceError
 from tfrkit.images.sniff import SUFFIX_FORMATS
 from tfrkit.sources.base import Items, ItemsBuilder
+from tfrkit.storage.base import describe_os_error
 from tfrkit.storage.folders import FolderList, list_folder
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer
 from tfrkit.storage.resolve import suggest_path
@@ -219,7 +220,7 @@ def describe_unreadable(error: OSError, verb: str = "read") -> str:
     target = find_dangling(path) if isinstance(error, FileNotFoundError) and isinstance(path, (str, bytes)) else None
     if target is not None:
         return describe_dangling(target)
-    return f"cannot {verb}, {(error.strerror or str(error)).lower()}"
+    return f"cannot {verb}, {describe_os_error(error)}"
 
 
 def describe_dangling(target: str) -> str:

@@ -32,8 +32,9 @@ from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
-from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
+from tfrkit.images.encode import ImageOptions, ImageStore
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, RowReader, Scan
+from tfrkit.sources.image_features import image_row, image_specs
 from tfrkit.sources.json_lines import JsonColumn, look_at_row, parse_line
 from tfrkit.sources.tar_samples import SampleMember, list_samples
 from tfrkit.storage.base import ByteReader
@@ -289,13 +290,7 @@ class WebDatasetReader(RowReader):
         if kind in _IMAGES:
             name = prefix or "image"
             stored = self._stores.setdefault(name, ImageStore(self._images)).store(data, f".{kind}")
-            return {
-                f"{name}/encoded": stored.data,
-                f"{name}/format": stored.format,
-                f"{name}/height": stored.height,
-                f"{name}/width": stored.width,
-                f"{name}/channels": stored.channels,
-            }
+            return image_row(stored, f"{name}/encoded")
         if kind == "json":
             return {
                 name: self._fit(name, value) for name, value in parse_json(data, prefix).items() if value is not None
@@ -363,10 +358,7 @@ def _make_schema(
             name = prefix or "image"
             # .jpg in one sample and .png in another are the same feature, which may be present in all samples.
             optional = sum(suffixes.get(f"{prefix}.{one}" if prefix else one, 0) for one in _IMAGES) < size
-            features[f"{name}/encoded"] = Spec(**image_spec(images, facts.get(f"{name}/encoded")), optional=optional)
-            features[f"{name}/format"] = Spec("bytes", logical="text", optional=optional)
-            for part in ("height", "width", "channels"):
-                features[f"{name}/{part}"] = Spec("int64", optional=optional)
+            features |= image_specs(images, facts, f"{name}/encoded", optional=optional)
         elif kind in _INTEGERS:
             features[_name_integer(prefix, kind)] = Spec("int64", optional=optional)
         elif kind in _TEXTS:

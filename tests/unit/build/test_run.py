@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 import tfrkit as tfr
 from tfrkit import sources
 from tfrkit.errors import SourceError, StorageError
+from tfrkit.sources import image_features
 
 LABEL = r"^(?P<class>[a-z]+)"
 NAMES = [f"{name}{number:02d}.png" for name in ("apple", "orange") for number in range(10)]
@@ -269,15 +269,14 @@ def test_all_files_bad_is_an_error_even_when_they_are_skipped(make_images, tmp_p
 
 
 def test_unreadable_file_is_named(fruit, tmp_path, monkeypatch):
-    module = sys.modules[sources.file_names.__module__]
-    read_file = module.read_file
+    read_file = image_features.read_file
 
     def refuse(root, key):
         if key == "apple01.png":
             raise PermissionError(13, "Permission denied")
         return read_file(root, key)
 
-    monkeypatch.setattr(module, "read_file", refuse)
+    monkeypatch.setattr(image_features, "read_file", refuse)
     with pytest.raises(SourceError, match="1 of 20 inputs is bad") as caught:
         tfr.build(sources.file_names(fruit, LABEL), tmp_path / "out", jobs=1)
     assert caught.value.problems[0].reason == "cannot read, permission denied"

@@ -28,7 +28,7 @@ def test_row_has_the_features_slim_readers_expect(make_images, tmp_path):
     row = found.reader.read(found.items.item(2))
     assert row == {
         "image/encoded": (root / "dog/1.png").read_bytes(),
-        "image/format": b"png",
+        "image/format": "png",
         "image/height": 6,
         "image/width": 8,
         "image/channels": 3,

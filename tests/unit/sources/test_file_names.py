@@ -60,7 +60,7 @@ def test_row_holds_the_size_of_raw_pixels(make_images, tmp_path):
     (row,) = read_rows(found)
     expected = np.asarray(Image.open(root / "12345.png").resize((16, 12)).convert("L"))
     np.testing.assert_array_equal(np.frombuffer(row["image"], np.uint8).reshape(12, 16), expected)
-    assert (row["height"], row["width"], row["channels"], row["format"]) == (12, 16, 1, b"raw")
+    assert (row["height"], row["width"], row["channels"], row["format"]) == (12, 16, 1, "raw")
     assert found.schema["image"].shape == (12, 16, 1)
 
 
