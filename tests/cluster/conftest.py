@@ -53,10 +53,11 @@ def engine(request):
 
 @pytest.fixture
 def digest():
-    """Digests of all files of a dataset but the report, which holds a duration."""
+    """Digests of all files of a dataset but locks, and the report, which holds a duration."""
 
     def digest_tree(folder):
-        files = sorted(path for path in Path(folder).rglob("*") if path.is_file() and path.name != "report.json")
+        left_out = ("report.json", ".lock")
+        files = sorted(path for path in Path(folder).rglob("*") if path.is_file() and path.name not in left_out)
         return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
     return digest_tree

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from deadly_part import DeadlyPart
 
 import tfrkit as tfr
 from tfrkit.testing.corruption import flip
@@ -23,6 +24,14 @@ def dataset(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sound") / "rows"
+    rows = [{"x": number, "name": f"n{number % 11}", "label": number % 3} for number in range(4000)]
+    tfr.build(rows, folder, shards=4, splits={"test": 0.25}, jobs=1)
+    return folder
+
+
 def test_count_equals_that_of_one_machine(dataset, engine):
     assert tfr.tools.count(dataset, engine=engine) == tfr.tools.count(dataset)
 
@@ -33,9 +42,43 @@ def test_verify_equals_that_of_one_machine(dataset, engine):
     assert tfr.tools.verify(dataset, sha256=True, engine=engine).to_json() == here
 
 
+def test_deep_verify_equals_that_of_one_machine(dataset, engine):
+    here = tfr.tools.verify(dataset, deep=True).to_json()
+    assert tfr.tools.verify(dataset, deep=True, engine=engine).to_json() == here
+
+
+def test_stats_equal_those_of_one_machine(dataset, engine):
+    here = tfr.tools.stats(dataset, on_error="skip").to_json()
+    assert here["skipped"] == 1
+    assert tfr.tools.stats(dataset, on_error="skip", engine=engine).to_json() == here
+
+
+@pytest.mark.parametrize(
+    ("verb", "options"),
+    [
+        ("convert", {"compression": "gzip", "drop": ["name"]}),
+        ("reshard", {"shards": 7}),
+        ("shuffle", {"seed": 5, "shards": 5}),
+    ],
+)
+def test_written_files_have_the_bytes_of_one_machine(sound, engine, tmp_path, digest, verb, options):
+    work = getattr(tfr.tools, verb)
+    work(sound, tmp_path / "here" / "out", **options)
+    work(sound, tmp_path / "there" / "out", engine=engine, **options)
+    assert digest(tmp_path / "there") == digest(tmp_path / "here")
+
+
+def test_shuffle_survives_a_killed_worker(sound, engine, tmp_path, digest, monkeypatch):
+    """One worker kills itself at its first shard; its task is run again elsewhere."""
+    monkeypatch.setattr("tfrkit.ops.reshape.shuffle_on_workers.MergedPart", DeadlyPart)
+    tfr.tools.shuffle(sound, tmp_path / "here" / "out", seed=5, shards=8)
+    tfr.tools.shuffle(sound, tmp_path / "there" / "out", seed=5, shards=8, engine=engine)
+    assert digest(tmp_path / "there") == digest(tmp_path / "here")
+
+
 def test_commands_print_the_same_with_relative_paths(dataset, dask_client):
     on_cluster = ["--engine", "dask", "--engine-address", dask_client.scheduler.address]
-    for verb, *options in (["count"], ["verify"]):
+    for verb, *options in (["count"], ["verify"], ["stats", "--on-error", "skip"]):
         command = [sys.executable, "-m", "tfrkit", verb, dataset.name, "--format", "json", *options]
         here = subprocess.run(command, cwd=dataset.parent, capture_output=True, text=True, check=False)
         there = subprocess.run([*command, *on_cluster], cwd=dataset.parent, capture_output=True, text=True, check=False)

@@ -8,7 +8,7 @@ import typer
 
 from tfrkit.cli.build_options import parse_pairs
 from tfrkit.cli.options import Output, Paths
-from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, run_reshape
+from tfrkit.cli.reshape_options import JSON_HELP, OnCluster, Rewriting, run_reshape
 
 HELP = f"""Rewrite files with another compression or with features edited.
 
@@ -51,6 +51,7 @@ def run(
     cast: Cast = None,
     *,
     how: Rewriting,
+    on: OnCluster,
 ) -> int:
     """Convert, and print a summary."""
     from tfrkit.ops.reshape.convert import convert
@@ -64,6 +65,7 @@ def run(
         rename=parse_pairs(rename, "--rename"),
         cast=parse_pairs(cast, "--cast"),
         how=how,
+        on=on,
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tfrkit.cli.exit_codes import ExitCode
-from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs
+from tfrkit.cli.options import CompressionOption, EngineAddress, EngineOption, Force, FormatOption, Incomplete, Jobs
 from tfrkit.cli.output import count_noun, print_line, print_result, say, show_nbytes
 from tfrkit.cli.progress import watch_on_terminal
 
@@ -53,11 +53,24 @@ class Rewriting:
     format: FormatOption = "text"
 
 
+@dataclass
+class OnCluster:
+    """Options of the commands that workers of a cluster can run."""
+
+    engine: EngineOption = "local"
+    engine_address: EngineAddress = None
+
+
 def run_reshape(
-    work: Callable[..., Rewritten], paths: list[str], *arguments: Any, how: Rewriting, **options: Any
+    work: Callable[..., Rewritten],
+    paths: list[str],
+    *arguments: Any,
+    how: Rewriting,
+    on: OnCluster | None = None,
+    **options: Any,
 ) -> int:
     """Rewrite the records and print a summary."""
-    options |= vars(how)
+    options |= vars(how) | (vars(on) if on is not None else {})
     format = options.pop("format")
     made = work(paths, *arguments, **options, progress=watch_on_terminal())
     if made.output == "-":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tfrkit.cli.options import Output, Paths
-from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, Shards, ShardSize, run_reshape
+from tfrkit.cli.reshape_options import JSON_HELP, OnCluster, Rewriting, Shards, ShardSize, run_reshape
 
 HELP = f"""Write the same records into fewer, more, or evenly sized files.
 
@@ -19,8 +19,10 @@ everything once and, without an index, the headers first.
 """
 
 
-def run(paths: Paths, output: Output, shards: Shards = None, shard_size: ShardSize = None, *, how: Rewriting) -> int:
+def run(
+    paths: Paths, output: Output, shards: Shards = None, shard_size: ShardSize = None, *, how: Rewriting, on: OnCluster
+) -> int:
     """Reshard, and print what was written."""
     from tfrkit.ops.reshape.reshard import reshard
 
-    return run_reshape(reshard, paths, output, shards=shards, shard_size=shard_size, how=how)
+    return run_reshape(reshard, paths, output, shards=shards, shard_size=shard_size, how=how, on=on)

@@ -8,7 +8,7 @@ import typer
 
 from tfrkit._limits import DEFAULT_SHUFFLE_MEMORY
 from tfrkit.cli.options import Output, Paths
-from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, Seed, Shards, ShardSize, run_reshape
+from tfrkit.cli.reshape_options import JSON_HELP, OnCluster, Rewriting, Seed, Shards, ShardSize, run_reshape
 
 HELP = f"""Write all records in a random order, with bounded memory.
 
@@ -35,8 +35,11 @@ def run(
     shard_size: ShardSize = None,
     *,
     how: Rewriting,
+    on: OnCluster,
 ) -> int:
     """Shuffle, and print a summary."""
     from tfrkit.ops.reshape.shuffle import shuffle
 
-    return run_reshape(shuffle, paths, output, seed=seed, memory=memory, shards=shards, shard_size=shard_size, how=how)
+    return run_reshape(
+        shuffle, paths, output, seed=seed, memory=memory, shards=shards, shard_size=shard_size, how=how, on=on
+    )

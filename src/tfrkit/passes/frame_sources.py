@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,8 +14,10 @@ from tfrkit import _native
 from tfrkit.batches.ahead import count_ahead
 from tfrkit.container.compression import Compression
 from tfrkit.container.faults import copy_readable
+from tfrkit.container.locate import load_frames, scan_frames_once
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard, find_shards, note_missing_shards
+from tfrkit.engines.base import Tick
 from tfrkit.errors import (
     CompressionError,
     ContainerError,
@@ -25,6 +27,7 @@ from tfrkit.errors import (
     TruncatedShardError,
 )
 from tfrkit.outputs.shard import Tally
+from tfrkit.passes.shard_tasks import Workers
 from tfrkit.progress import Progress
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.base import ByteSource
@@ -89,9 +92,13 @@ class FrameSources:
     def counts(self) -> list[Counted]:
         """Records and bytes of each shard: by its index, else by its frame headers, inflated if compressed."""
         if self._counts is None:
-            counted = count_ahead(self.shards, Policy())
-            self._counts = [Counted(count.num_records, count.inflated_size) for count in counted]
+            self._counts = count_shards(self.shards)
         return self._counts
+
+    def count_on(self, workers: Workers | None) -> None:
+        """Let the workers of a cluster count, each a shard at a time, unless there are none."""
+        if workers is not None:
+            self._counts = list(workers.run([MeasureTask(path) for path in self.paths], lambda *_: None))
 
     @property
     def num_records(self) -> int:
@@ -118,6 +125,28 @@ class FrameSources:
         """Close open files and maps."""
         for shard in self.shards:
             shard.close()
+
+
+def count_shards(shards: Sequence[Shard]) -> list[Counted]:
+    """Count the records and bytes of shards."""
+    return [Counted(count.num_records, count.inflated_size) for count in count_ahead(shards, Policy())]
+
+
+@dataclass(frozen=True)
+class MeasureTask:
+    """Counts the records and bytes of one shard."""
+
+    path: str
+
+    @property
+    def key(self) -> str:
+        """The path."""
+        return self.path
+
+    def run(self, tick: Tick) -> Counted:
+        """Return the counts."""
+        with contextlib.closing(Shard.open(self.path)) as shard:
+            return count_shards([shard])[0]
 
 
 @contextlib.contextmanager
@@ -147,16 +176,60 @@ def deal_frames(sources: FrameSources, parts_of: PartsOf | None, num_parts: int,
     for number, shard in enumerate(sources.shards):
         num_records = None if parts_of is None else sources.counts[number].num_records
         first_part = number if parts_of is None and num_parts > 1 else 0
-        for dealt in _deal_shard(shard, number, parts_of, 1 if parts_of is None else num_parts, num_records):
+        stream = FrameStream(shard, Policy())
+        for dealt in _deal_stream(stream, number, parts_of, 1 if parts_of is None else num_parts, num_records):
             total += dealt.tally
             progress.advance(dealt.num_frames, dealt.nbytes, 0)
-            view = memoryview(dealt.frames)
-            start = 0
-            for part in np.flatnonzero(dealt.part_nbytes).tolist():
-                nbytes = int(dealt.part_nbytes[part])
-                put(first_part + part, view[start : start + nbytes])
-                start += nbytes
+            _pass_on(dealt, first_part, put)
     return total
+
+
+def _pass_on(dealt: _Dealt, first_part: int, put: Put) -> None:
+    view = memoryview(dealt.frames)
+    start = 0
+    for part in np.flatnonzero(dealt.part_nbytes).tolist():
+        nbytes = int(dealt.part_nbytes[part])
+        put(first_part + part, view[start : start + nbytes])
+        start += nbytes
+
+
+class FrameRange(NamedTuple):
+    """Records `start` to `stop` of a file that has `num_records`."""
+
+    path: str
+    start: int
+    stop: int
+    num_records: int
+
+
+def deal_range(wanted: FrameRange, cuts: Sequence[int], put: Put, progress: Progress, *, first_part: int = 0) -> Tally:
+    """Pass on the frames of a range by part, as `deal_frames` does; part `first_part` + i ends before record `cuts[i]`.
+
+    Only these records are read, and those before them if the file is compressed.
+    """
+    with contextlib.closing(Shard.open(wanted.path)) as shard:
+        first_byte = first = 0
+        if wanted.start and shard.compression == "none":
+            index = load_frames(shard, Policy()) or scan_frames_once(shard, Policy())
+            if wanted.start < index.num_records:
+                first, first_byte = wanted.start, int(index.offsets[wanted.start])
+        bounds = np.asarray(cuts, np.int64)
+
+        def find_parts(_: int, start: int, stop: int) -> UInt32Array:
+            numbers = np.arange(start, min(stop, wanted.stop), dtype=np.int64)
+            parts: Any = np.searchsorted(bounds, numbers, side="right")
+            parts[numbers < wanted.start] = len(cuts)
+            return parts.astype(np.uint32)  # type: ignore[no-any-return]
+
+        total = Tally()
+        stream = FrameStream(shard, Policy(), start=first_byte, record=first)
+        for dealt in _deal_stream(stream, 0, find_parts, len(cuts), wanted.num_records):
+            _pass_on(dealt, first_part, put)
+            total += dealt.tally
+            progress.advance(dealt.tally.num_records, dealt.tally.nbytes, 0)
+            if wanted.stop < wanted.num_records and stream.record >= wanted.stop:
+                break
+        return total
 
 
 class _Dealt(NamedTuple):
@@ -167,10 +240,10 @@ class _Dealt(NamedTuple):
     nbytes: int  # bytes read
 
 
-def _deal_shard(
-    shard: Shard, number: int, parts_of: PartsOf | None, num_parts: int, num_records: int | None
+def _deal_stream(
+    stream: FrameStream, number: int, parts_of: PartsOf | None, num_parts: int, num_records: int | None
 ) -> Iterator[_Dealt]:
-    stream = FrameStream(shard, Policy())
+    shard = stream.shard
     parts, first = np.zeros(_PARTS_AT_ONCE if parts_of is None else 0, np.uint32), 0
     taken: _Dealt | None = None
 

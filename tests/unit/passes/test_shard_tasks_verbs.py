@@ -11,8 +11,10 @@ import pytest
 from PIL import Image
 
 import tfrkit as tfr
+from tfrkit._limits import LIMITS
 from tfrkit.engines.local import LocalEngine
-from tfrkit.errors import CorruptRecordError
+from tfrkit.errors import CorruptRecordError, MissingFeatureError, StorageError
+from tfrkit.ops.reshape import shuffle_on_workers
 from tfrkit.passes import shard_tasks
 from tfrkit.testing.corruption import flip
 
@@ -64,6 +66,42 @@ def damaged(dataset, tmp_path):
     return folder
 
 
+@pytest.fixture(scope="module")
+def stored(dataset, tmp_path_factory):
+    """The dataset in a compression, made once."""
+
+    def store(compression):
+        folder = tmp_path_factory.getbasetemp() / f"stored-{compression}"
+        if not folder.exists():
+            tfr.tools.convert(dataset, folder, compression=compression)
+        return folder
+
+    return store
+
+
+def read_tree(folder):
+    """The bytes of all files but locks, and reports, which hold a duration."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in ("report.json", ".lock")
+    }
+
+
+def require_same(verb, source, tmp_path, *arguments, **options):
+    """Run a verb here and on workers; the files and the results are equal, and nothing else is left."""
+    work = getattr(tfr.tools, verb)
+    made = {}
+    for engine in ("local", "ray"):
+        folder = tmp_path / engine
+        folder.mkdir()
+        result = work(source, folder / "out", *arguments, engine=engine, **options).to_json()
+        made[engine] = read_tree(folder), json.dumps(result).replace(str(folder), "")
+    assert made["ray"][0].keys() == made["local"][0].keys()
+    assert made["ray"] == made["local"]
+    return made["local"][0]
+
+
 class TestStats:
     @pytest.mark.parametrize("options", [{}, {"features": ["label", "name"]}])
     def test_equals_that_of_threads(self, dataset, options):
@@ -94,3 +132,122 @@ def test_deep_verify_finds_copies_as_on_one_machine(damaged):
     assert here["counts"]["duplicate"] > 0
     assert here["counts"]["leak"] > 0
     assert tfr.tools.verify(damaged, deep=True, engine="ray").to_json() == here
+
+
+COMPRESSIONS = ["none", "gzip", "zstd"]
+
+
+class TestConvert:
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"compression": "gzip"},
+            {"drop": ["image"], "rename": {"x": "number"}},
+            {"cast": {"label": "float"}, "compression": "zstd"},
+        ],
+    )
+    def test_files_are_those_of_one_machine(self, dataset, tmp_path, options):
+        assert len(require_same("convert", dataset, tmp_path, **options)) > 8
+
+    def test_one_file(self, dataset, tmp_path):
+        path = min(dataset.glob("*.tfrecord-*"))
+        for engine in ("local", "ray"):
+            tfr.tools.convert(path, tmp_path / f"{engine}.tfrecord.gz", engine=engine)
+        here, there = ((tmp_path / f"{engine}.tfrecord.gz").read_bytes() for engine in ("local", "ray"))
+        assert there == here
+
+    def test_name_that_no_record_has_is_refused_and_nothing_is_left(self, dataset, tmp_path):
+        with pytest.raises(MissingFeatureError, match="nome"):
+            tfr.tools.convert(dataset, tmp_path / "out", drop=["nome"], engine="ray")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_first_damage_is_raised_and_nothing_is_left(self, damaged, tmp_path):
+        (tmp_path / "there").mkdir()
+        errors = []
+        for engine in ("local", "dask"):
+            with pytest.raises(CorruptRecordError, match="nothing was written") as caught:
+                tfr.tools.convert(damaged, tmp_path / "there" / "out", engine=engine)
+            errors.append(str(caught.value))
+        assert errors[0] == errors[1]
+        assert list((tmp_path / "there").iterdir()) == []
+
+    def test_standard_output_is_refused(self, dataset):
+        with pytest.raises(ValueError, match="workers of a cluster write files, got standard output"):
+            tfr.tools.convert(min(dataset.glob("*.tfrecord-*")), "-", engine="ray")
+
+    def test_remote_output_is_refused(self, dataset):
+        with pytest.raises(StorageError, match="expected an output on a disk that all of them see"):
+            tfr.tools.convert(dataset, "s3://bucket/out", engine="ray")
+
+
+class TestReshard:
+    @pytest.mark.parametrize("compression", COMPRESSIONS)
+    @pytest.mark.parametrize("options", [{"shards": 1}, {"shards": 3}, {"shards": 9}, {"shard_size": "20KB"}])
+    def test_files_are_those_of_one_machine(self, stored, tmp_path, compression, options):
+        require_same("reshard", stored(compression), tmp_path, **options)
+
+    def test_one_file(self, dataset, tmp_path):
+        for engine in ("local", "ray"):
+            tfr.tools.reshard(dataset, tmp_path / f"{engine}.tfrecord", shards=1, engine=engine)
+        here, there = ((tmp_path / f"{engine}.tfrecord").read_bytes() for engine in ("local", "ray"))
+        assert there == here
+
+    def test_without_an_index(self, dataset, tmp_path):
+        for path in dataset.glob("*.tfrecord-*"):
+            (tmp_path / "bare").mkdir(exist_ok=True)
+            (tmp_path / "bare" / path.name).write_bytes(path.read_bytes())
+        require_same("reshard", tmp_path / "bare", tmp_path, shards=5)
+
+    def test_output_is_replaced(self, dataset, tmp_path):
+        for engine in ("local", "ray"):
+            tfr.tools.reshard(dataset, tmp_path / engine / "out", shards=2, engine="local")
+            tfr.tools.reshard(dataset, tmp_path / engine / "out", shards=5, force=True, engine=engine)
+        assert read_tree(tmp_path / "ray") == read_tree(tmp_path / "local")
+        assert not list((tmp_path / "ray" / "out").glob(".*"))
+
+    def test_first_damage_is_raised(self, damaged, tmp_path):
+        errors = []
+        for engine in ("local", "dask"):
+            with pytest.raises(CorruptRecordError, match="nothing was written") as caught:
+                tfr.tools.reshard(damaged, tmp_path / "out", shards=7, engine=engine)
+            errors.append(str(caught.value))
+        assert errors[0] == errors[1]
+
+
+class TestShuffle:
+    @pytest.mark.parametrize("compression", COMPRESSIONS)
+    @pytest.mark.parametrize("options", [{}, {"shards": 7, "seed": 3}, {"shards": 1}])
+    def test_files_are_those_of_one_machine(self, stored, tmp_path, compression, options):
+        require_same("shuffle", stored(compression), tmp_path, **options)
+
+    def test_many_buckets_and_runs(self, dataset, tmp_path, monkeypatch):
+        monkeypatch.setattr(LIMITS, "min_shuffle_nbytes", 0)
+        monkeypatch.setattr(LIMITS, "max_buckets", 10_000)
+        monkeypatch.setattr(LIMITS, "run_stretch_nbytes", 100)
+        require_same("shuffle", dataset, tmp_path, shards=3, memory=100_000)
+
+    def test_large_records_are_gathered(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(shuffle_on_workers, "RunTask", None)
+        rows = [{"x": number, "blob": bytes([number % 256]) * 40_000} for number in range(300)]
+        tfr.build(rows, tmp_path / "large", shards=5, splits={"test": 0.2}, jobs=1)
+        require_same("shuffle", tmp_path / "large", tmp_path, shards=4)
+
+    def test_one_file(self, dataset, tmp_path):
+        for engine in ("local", "ray"):
+            tfr.tools.shuffle(dataset, tmp_path / f"{engine}.tfrecord", engine=engine)
+        here, there = ((tmp_path / f"{engine}.tfrecord").read_bytes() for engine in ("local", "ray"))
+        assert there == here
+
+    def test_empty_shards(self, tmp_path):
+        (tmp_path / "in").mkdir()
+        for number in range(3):
+            (tmp_path / "in" / f"x-{number:05d}-of-00003.tfrecord").write_bytes(b"")
+        require_same("shuffle", tmp_path / "in", tmp_path)
+
+    def test_first_damage_is_raised_and_nothing_is_left(self, damaged, tmp_path):
+        (tmp_path / "there").mkdir()
+        for engine in ("local", "dask"):
+            with pytest.raises(CorruptRecordError, match="nothing was written"):
+                tfr.tools.shuffle(damaged, tmp_path / "there" / "out", engine=engine)
+        assert list((tmp_path / "there").iterdir()) == []

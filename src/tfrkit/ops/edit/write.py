@@ -19,7 +19,8 @@ from tfrkit.container.shards import Shard
 from tfrkit.errors import ContainerError, StaleIndexError, Step, StorageError, misuse
 from tfrkit.ops.edit.change import Changed, ChangeOptions, ShardWork, list_changed
 from tfrkit.ops.reshape.layout import choose_name
-from tfrkit.ops.reshape.rewrite import Outputs, OutShard, Rewrite, WriteOptions
+from tfrkit.ops.reshape.outputs import Outputs, OutShard
+from tfrkit.ops.reshape.rewrite import Rewrite, WriteOptions
 from tfrkit.outputs.dataset import Staging
 from tfrkit.outputs.shard import OutputThreads, Tally, Written
 from tfrkit.outputs.target import Target

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tfrkit import _native
@@ -13,6 +15,7 @@ from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.container.writer import frame_records
+from tfrkit.engines.choose import EngineName
 from tfrkit.errors import (
     CodecError,
     FeatureKindError,
@@ -27,10 +30,13 @@ from tfrkit.features.rename import rename_schema
 from tfrkit.features.schema import Schema, decode_name, describe_missing, encode_name
 from tfrkit.features.spec import Spec
 from tfrkit.ops.reshape.layout import choose_name
-from tfrkit.ops.reshape.rewrite import STDOUT, Outputs, OutShard, Rewrite, Rewritten, WriteOptions
+from tfrkit.ops.reshape.on_workers import WorkerOutputs
+from tfrkit.ops.reshape.outputs import Outputs, OutShard
+from tfrkit.ops.reshape.rewrite import STDOUT, Rewrite, Rewritten, WriteOptions
 from tfrkit.outputs.shard import Tally
 from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import FrameSources, deal_frames, open_sources
+from tfrkit.passes.shard_tasks import choose_cluster, connect_if
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.base import ByteSource
@@ -52,6 +58,8 @@ def convert(
     force: bool = False,
     incomplete: bool = False,
     jobs: int | None = None,
+    engine: EngineName = "local",
+    engine_address: str | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:
     """Rewrite files, each under its own name, with another compression or with edited features.
@@ -71,13 +79,16 @@ def convert(
         cast: Maps features to their new kind: "bytes" (numbers as text), "float" or "int64".
         force: Replace existing files.
         incomplete: Continue if shards of a set are missing.
-        jobs: Compression threads.
+        jobs: Compression threads; with an engine, tasks at a time.
+        engine: With "ray" or "dask", workers of a cluster write, each a file at a time; see `build`.
+        engine_address: Address of the cluster.
         progress: Progress callback.
     """
+    cluster = choose_cluster(engine, engine_address, jobs)
     options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
     editor = _make_editor(drop, keep, rename or {}, cast or {})
     path = show_address(output)
-    with open_sources(address, incomplete=incomplete) as sources:
+    with open_sources(address, incomplete=incomplete) as sources, connect_if(cluster) as workers:
         carried = collect_carried(sources.sidecars)
         is_folder = len(sources.paths) > 1 or os.path.isdir(path) or path.endswith(os.sep)
         if is_folder and Target(path).is_file:
@@ -93,26 +104,39 @@ def convert(
             "cast": dict(cast or {}),
         }
         recipe["keep"] = None if keep is None else [*keep]
-        job = Rewrite("convert", sources, carried, options, recipe)
+        job = Rewrite("convert", sources, carried, options, recipe, workers=workers)
         if editor.named:
             job.edit_schema = lambda schema: edit_schema(schema, editor)
         sources.begin(options.progress)
 
         def feed(outputs: Outputs) -> Tally:
-            if editor.named:
-                return _edit_frames(sources, editor, outputs, options.progress)
-            return deal_frames(sources, None, len(sources.paths), outputs.put_last, options.progress)
+            read = _convert_frames(sources, editor, outputs, options.progress)
+            _require_names(sources, editor)
+            return read
+
+        def feed_on_workers(outputs: WorkerOutputs) -> Tally:
+            parts = [((number,), ConvertPart(path, editor)) for number, path in enumerate(sources.paths)]
+            read = outputs.write(parts)
+            for seen in outputs.facts:
+                editor.seen |= seen
+            _require_names(sources, editor)
+            return read
 
         if path == STDOUT:
             if is_folder:
                 raise ValueError(
                     f"standard output expected one file, got {len(sources.paths)}\n  merge them: tfr merge"
                 )
+            if workers is not None:
+                raise ValueError("workers of a cluster write files, got standard output")
             return job.run_to_stdout(feed)
         if not is_folder:
             target = Target(path, as_file=True)
-            return job.run(target, target.name, [OutShard(os.path.basename(path))], feed)
-        return job.run(Target(path, as_file=False), choose_name(carried, path), _name_outputs(sources), feed)
+            planned, name = [OutShard(os.path.basename(path))], target.name
+        else:
+            target = Target(path, as_file=False)
+            planned, name = _name_outputs(sources), choose_name(carried, path)
+        return job.run(target, name, planned, feed, on_workers=feed_on_workers)
 
 
 def edit_schema(schema: Schema, editor: RecordEditor) -> Schema:
@@ -172,6 +196,25 @@ def _name_outputs(sources: FrameSources) -> list[OutShard]:
     return [OutShard(name, split) for name, split in zip(names, sources.sidecars.split_names, strict=True)]
 
 
+@dataclass(frozen=True)
+class ConvertPart:
+    """All records of one file, edited."""
+
+    path: str
+    editor: RecordEditor
+
+    def feed(self, outputs: Outputs, progress: Progress) -> tuple[Tally, set[str]]:
+        """Put the frames into the only output; the facts are the names that the records have."""
+        with contextlib.closing(FrameSources([self.path], Shard.open_all([self.path]))) as sources:
+            return _convert_frames(sources, self.editor, outputs, progress), self.editor.seen
+
+
+def _convert_frames(sources: FrameSources, editor: RecordEditor, outputs: Outputs, progress: Progress) -> Tally:
+    if editor.named:
+        return _edit_frames(sources, editor, outputs, progress)
+    return deal_frames(sources, None, len(sources.paths), outputs.put_last, progress)
+
+
 def _edit_frames(sources: FrameSources, editor: RecordEditor, outputs: Outputs, progress: Progress) -> Tally:
     total = 0
     quick = _make_quick_editor(editor)
@@ -202,7 +245,6 @@ def _edit_frames(sources: FrameSources, editor: RecordEditor, outputs: Outputs, 
             total += num_records
     if quick is not None:
         editor.seen |= set(map(decode_name, quick.seen()))
-    _require_names(sources, editor)
     return Tally(total)
 
 

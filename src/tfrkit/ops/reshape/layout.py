@@ -13,7 +13,8 @@ import numpy as np
 from tfrkit.container.locate import load_frames, scan_frames_once
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import name_shard
-from tfrkit.ops.reshape.rewrite import STDOUT, OutShard
+from tfrkit.ops.reshape.outputs import OutShard
+from tfrkit.ops.reshape.rewrite import STDOUT
 from tfrkit.outputs.sizes import ShardSizes
 from tfrkit.outputs.target import Target, name_dataset
 from tfrkit.passes.frame_sources import FrameSources, PartsOf, UInt32Array

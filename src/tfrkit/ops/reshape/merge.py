@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from tfrkit.batches.survey import note_kinds
 from tfrkit.container.codecs import CompressionWord, Level, read_compression
-from tfrkit.ops.reshape.rewrite import STDOUT, OutShard, Rewrite, Rewritten, WriteOptions
+from tfrkit.ops.reshape.outputs import OutShard
+from tfrkit.ops.reshape.rewrite import STDOUT, Rewrite, Rewritten, WriteOptions
 from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import deal_frames, open_sources
 from tfrkit.progress import Progress, Quiet

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import bisect
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 from tfrkit.container.codecs import CompressionWord, Level, read_compression
+from tfrkit.engines.choose import EngineName
 from tfrkit.errors import Step, misuse
 from tfrkit.ops.reshape.layout import (
+    Group,
     choose_name,
     choose_target,
     cut_by_size,
@@ -18,8 +23,11 @@ from tfrkit.ops.reshape.layout import (
     parts_by_position,
     read_sizes,
 )
-from tfrkit.ops.reshape.rewrite import OutShard, Rewrite, Rewritten, WriteOptions
-from tfrkit.passes.frame_sources import deal_frames, open_sources
+from tfrkit.ops.reshape.outputs import Outputs, OutShard
+from tfrkit.ops.reshape.rewrite import Rewrite, Rewritten, WriteOptions
+from tfrkit.outputs.shard import Tally, add_tallies
+from tfrkit.passes.frame_sources import FrameRange, FrameSources, deal_frames, deal_range, open_sources
+from tfrkit.passes.shard_tasks import choose_cluster, connect_if
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.resolve import Address
@@ -36,6 +44,8 @@ def reshard(
     force: bool = False,
     incomplete: bool = False,
     jobs: int | None = None,
+    engine: EngineName = "local",
+    engine_address: str | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:
     """Copy records byte for byte and in order into another number of shards.
@@ -52,7 +62,9 @@ def reshard(
         level: "default", "fast", "small", or a level number of the codec.
         force: Replace existing files.
         incomplete: Continue if shards of a set are missing.
-        jobs: Compression threads.
+        jobs: Compression threads; with an engine, tasks at a time.
+        engine: With "ray" or "dask", workers of a cluster write, each a new file at a time; see `build`.
+        engine_address: Address of the cluster.
         progress: Progress callback.
     """
     if (shards is None) == (shard_size is None):
@@ -66,10 +78,12 @@ def reshard(
         raise misuse(
             f"one file expected 1 shard, got {shards or shard_size}", Step("name a folder: {output}", output="out/")
         )
+    cluster = choose_cluster(engine, engine_address, jobs)
     options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
-    with open_sources(address, incomplete=incomplete) as sources:
+    with open_sources(address, incomplete=incomplete) as sources, connect_if(cluster) as workers:
         sources.require_files("reshard")
         carried = collect_carried(sources.sidecars)
+        sources.count_on(workers)
         groups = group_sources(sources, by_split=not target.is_file)
         cuts = []
         for group in groups:
@@ -82,7 +96,7 @@ def reshard(
             planned = [OutShard(os.path.basename(target.out), None, sources.num_records)]
         recipe = {"shards": shards, "shard_size": sizes.nbytes}
         notes = note_fewer_shards(planned, shards)
-        job = Rewrite("reshard", sources, carried, options, recipe, notes=notes)
+        job = Rewrite("reshard", sources, carried, options, recipe, notes=notes, workers=workers)
         parts_of = parts_by_position(groups, cuts)
         sources.begin(options.progress)
         return job.run(
@@ -90,4 +104,65 @@ def reshard(
             name,
             planned,
             lambda outputs: deal_frames(sources, parts_of, len(planned), outputs.put, options.progress),
+            on_workers=lambda outputs: outputs.write(_cut_parts(sources, groups, cuts)),
         )
+
+
+@dataclass(frozen=True)
+class RangesPart:
+    """Consecutive records of files, for consecutive output shards: each range with the ends of its shards."""
+
+    ranges: tuple[tuple[FrameRange, tuple[int, ...]], ...]
+    first_shards: tuple[int, ...]
+    """The first shard of each range, as a number in the job."""
+
+    def feed(self, outputs: Outputs, progress: Progress) -> tuple[Tally, None]:
+        """Put the frames of each range into its shards."""
+        read = [
+            deal_range(wanted, cuts, outputs.put, progress, first_part=first)
+            for (wanted, cuts), first in zip(self.ranges, self.first_shards, strict=True)
+        ]
+        return add_tallies(read), None
+
+
+def _cut_parts(
+    sources: FrameSources, groups: Sequence[Group], cuts: Sequence[Sequence[int]]
+) -> list[tuple[list[int], RangesPart]]:
+    """Return the records of each output shard; shards that begin in one compressed file are one part.
+
+    A compressed file has to be read from its start, so each is read for at most two parts.
+    """
+    parts = []
+    first_shard = 0
+    for group, ends in zip(groups, cuts, strict=True):
+        starts = [0, *accumulate(group.counts)]
+        runs: list[list[int]] = []
+        last = None
+        for shard, start in enumerate(ends[:-1]):
+            source = max(0, bisect.bisect_right(starts, start, hi=len(starts) - 1) - 1)
+            is_compressed = sources.shards[group.shards[min(source, len(group.shards) - 1)]].compression != "none"
+            if runs and is_compressed and source == last:
+                runs[-1].append(shard)
+            else:
+                runs.append([shard])
+            last = source
+        for run in runs:
+            parts.append(([first_shard + shard for shard in run], _make_part(sources, group, starts, ends, run)))
+        first_shard += len(ends) - 1
+    return parts
+
+
+def _make_part(
+    sources: FrameSources, group: Group, starts: Sequence[int], ends: Sequence[int], run: Sequence[int]
+) -> RangesPart:
+    first, last = ends[run[0]], ends[run[-1] + 1]
+    ranges, first_shards = [], []
+    for number, start, count in zip(group.shards, starts, group.counts, strict=False):
+        begin, end = max(first, start), min(last, start + count)
+        if begin >= end:
+            continue
+        inside = [shard for shard in run if ends[shard + 1] > begin and ends[shard] < end]
+        wanted = FrameRange(sources.paths[number], begin - start, end - start, count)
+        ranges.append((wanted, tuple(min(ends[shard + 1], end) - start for shard in inside)))
+        first_shards.append(inside[0] - run[0])
+    return RangesPart(tuple(ranges), tuple(first_shards))

@@ -10,37 +10,29 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from tfrkit.batches.survey import find_schema
 from tfrkit.container.codecs import Compression, Level
 from tfrkit.container.records import Policy
 from tfrkit.errors import ContainerError, StorageError
 from tfrkit.features.schema import Schema
+from tfrkit.ops.reshape.on_workers import WorkerOutputs
+from tfrkit.ops.reshape.outputs import Outputs, OutShard
 from tfrkit.outputs.dataset import open_staging
-from tfrkit.outputs.shard import OutputThreads, ShardOutput, Tally, Written, add_tallies
+from tfrkit.outputs.shard import OutputThreads, Tally, Written, add_tallies
 from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import FrameSources
+from tfrkit.passes.shard_tasks import Workers
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import Carried
 from tfrkit.sidecars.manifest import NewDataset, NewShard, write_manifest
 from tfrkit.sidecars.places import MANIFEST
 from tfrkit.sidecars.write import make_texts
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.text_files import write_text
 
 STDOUT = "-"
-
-
-class OutShard(NamedTuple):
-    """A shard to write. If `num_records` is known, the shard is finished as soon as it has that many.
-
-    `compression` is set if it differs from that of the output.
-    """
-
-    name: str
-    split: str | None = None
-    num_records: int | None = None
-    compression: Compression | None = None
 
 
 @dataclass(frozen=True)
@@ -136,80 +128,11 @@ class Rewritten(FileCounts):
         }
 
 
-class Outputs:
-    """The shards of one output while they are being written.
-
-    A context manager: on exit it stops the threads and closes open files.
-    """
-
-    def __init__(
-        self,
-        shards: Sequence[OutShard],
-        threads: OutputThreads,
-        *,
-        folder: str,
-        compression: Compression = "none",
-        level: Level = "default",
-        descriptor: int | None = None,
-        then: Callable[[str], None] | None = None,
-    ) -> None:
-        self.folder = folder
-        self.threads = threads
-        self._shards = shards
-        self._open: dict[int, ShardOutput] = {}
-        self._ended: dict[int, ShardOutput] = {}
-        self._compression: Compression = compression
-        self._options: dict[str, Any] = {"level": level, "descriptor": descriptor, "then": then}
-
-    def __enter__(self) -> Outputs:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.threads.close()
-        for output in (*self._open.values(), *self._ended.values()):
-            output.discard()
-
-    def put(self, number: int, frames: Any) -> None:
-        """Append whole frames to a shard. The buffer must not be changed afterwards."""
-        output = self._get(number)
-        output.write(frames)
-        if output.tally.num_records == self._shards[number].num_records:
-            self._end(number)
-
-    def put_last(self, number: int, frames: Any) -> None:
-        """Append whole frames to a shard after finishing all earlier shards: for frames fed in shard order."""
-        for before in [other for other in self._open if other < number]:
-            self._end(before)
-        self.put(number, frames)
-
-    def finish(self) -> list[Written]:
-        """Finish and return every shard, including empty ones."""
-        for number in range(len(self._shards)):
-            if number not in self._ended:
-                self._get(number)
-                self._end(number)
-        self.threads.queue.drain()
-        written = [self._ended[number].written for number in range(len(self._shards))]
-        return [shard for shard in written if shard is not None]
-
-    def _get(self, number: int) -> ShardOutput:
-        output = self._open.get(number)
-        if output is None:
-            if number in self._ended:
-                raise RuntimeError(f"shard {self._shards[number].name} is complete already")
-            shard = self._shards[number]
-            compression = shard.compression or self._compression
-            path = os.path.join(self.folder, shard.name)
-            output = self._open[number] = ShardOutput(path, self.threads, compression=compression, **self._options)
-        return output
-
-    def _end(self, number: int) -> None:
-        self._ended[number] = output = self._open.pop(number)
-        output.finish()
-
-
 Feed = Callable[[Outputs], Tally]
 """Puts frames into the outputs and returns the tally of the frames read."""
+
+FeedOnWorkers = Callable[[WorkerOutputs], Tally]
+"""Lets workers write the outputs and returns the tally of the frames read."""
 
 
 @dataclass
@@ -232,14 +155,33 @@ class Rewrite:
     """Size of the output, if it differs from that of the sources."""
     scratch_nbytes: int = 0
     """Additional space needed while writing."""
+    workers: Workers | None = None
+    """The cluster that writes; None is this machine."""
 
-    def run(self, target: Target, name: str, shards: Sequence[OutShard], feed: Feed) -> Rewritten:
+    def run(
+        self,
+        target: Target,
+        name: str,
+        shards: Sequence[OutShard],
+        feed: Feed,
+        *,
+        on_workers: FeedOnWorkers | None = None,
+    ) -> Rewritten:
         """Write `shards` of the dataset `name` to a target, all of them or none."""
+        if self.workers is not None and has_scheme(target.out):
+            raise StorageError(
+                "workers of a cluster expected an output on a disk that all of them see, got a remote address",
+                shard=target.out,
+                hint="write to a shared folder, or without an engine",
+            )
         compression = self.options.choose_compression(self.sources, target)
         final = {shard.name: target.shard(shard.name) if not target.is_file else target.out for shard in shards}
         with open_staging(target, [*final], sources=self.sources.paths, force=self.options.force) as staging:
             staging.require_space(self._expect_nbytes(compression))
-            written = self._write(shards, feed, staging.folder, compression, then=staging.take)
+            if self.workers is None or on_workers is None:
+                written = self._write(shards, feed, staging.folder, compression, then=staging.take)
+            else:
+                written = self._write_on(self.workers, shards, on_workers, staging, compression)
             results = [
                 NewShard(shard.name, shard.split, made.tally.num_records, made.nbytes)
                 for shard, made in zip(shards, written, strict=True)
@@ -279,6 +221,25 @@ class Rewrite:
         how: dict[str, Any] = {"compression": compression, "level": level, "descriptor": descriptor, "then": then}
         try:
             with Outputs(shards, threads, folder=folder, **how) as outputs:
+                read = feed(outputs)
+                written = outputs.finish()
+        finally:
+            self.options.progress.end()
+        self._compare(read, add_tallies([made.tally for made in written]))
+        return written
+
+    def _write_on(
+        self, workers: Workers, shards: Sequence[OutShard], feed: FeedOnWorkers, staging: Any, compression: Compression
+    ) -> list[Written]:
+        how: dict[str, Any] = {
+            "staging": staging,
+            "progress": self.options.progress,
+            "compression": compression,
+            "level": self.options.level,
+            "queue_nbytes": self.queue_nbytes,
+        }
+        try:
+            with WorkerOutputs(workers, shards, **how) as outputs:
                 read = feed(outputs)
                 written = outputs.finish()
         finally:

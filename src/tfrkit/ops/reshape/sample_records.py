@@ -15,7 +15,8 @@ from tfrkit.batches.access import Records
 from tfrkit.container.codecs import CompressionWord, Level, read_compression
 from tfrkit.container.faults import fault_to_error
 from tfrkit.container.records import Policy
-from tfrkit.ops.reshape.rewrite import STDOUT, Outputs, OutShard, Rewrite, Rewritten, WriteOptions
+from tfrkit.ops.reshape.outputs import Outputs, OutShard
+from tfrkit.ops.reshape.rewrite import STDOUT, Rewrite, Rewritten, WriteOptions
 from tfrkit.ops.reshape.sample import pick_rows
 from tfrkit.orders.order import Shuffled, Whole
 from tfrkit.outputs.shard import Tally

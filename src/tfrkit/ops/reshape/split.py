@@ -14,7 +14,8 @@ from tfrkit.container.codecs import FORMATS, CompressionWord, Level, read_compre
 from tfrkit.container.records import Policy
 from tfrkit.errors import Step, misuse
 from tfrkit.ops.reshape.layout import choose_name, choose_target, cut_evenly, name_shards, note_fewer_shards, read_sizes
-from tfrkit.ops.reshape.rewrite import OutShard, Rewrite, Rewritten, WriteOptions
+from tfrkit.ops.reshape.outputs import OutShard
+from tfrkit.ops.reshape.rewrite import Rewrite, Rewritten, WriteOptions
 from tfrkit.orders.order import Order, Whole
 from tfrkit.orders.shares import Parts
 from tfrkit.orders.split_by import split_by
