@@ -77,9 +77,13 @@ def test_building_from_a_store_is_refused(tfr, tmp_path: Path, source: str) -> N
     check(tfr("build", source, ADDRESS, "-o", "out", code=2), tmp_path)
 
 
-def test_building_into_a_store_is_refused(tfr, tmp_path: Path) -> None:
+@pytest.mark.skipif(find_spec("obstore") is not None, reason="obstore is installed")
+def test_building_into_a_store_without_the_client_prints_the_command_that_installs_it(tfr, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a\n1\n")
-    check(tfr("build", "table", "t.csv", "-o", ADDRESS, code=2), tmp_path)
+    ran = tfr("build", "table", "t.csv", "-o", ADDRESS, code=2)
+    assert ran.err.startswith("tfr: s3:// needs obstore, which is not installed - at s3:")
+    assert "pip install 'tfrkit[remote]'" in ran.err
+    assert not (tmp_path / "s3:").exists()
 
 
 @pytest.mark.skipif(find_spec("obstore") is not None, reason="obstore is installed")

@@ -62,6 +62,10 @@ class Place:
         found = obstore.list(self.client, self.folder or None).collect()
         return sorted(row["path"].removeprefix(self.folder) for row in found)
 
+    def names_below(self, name: str) -> list[str]:
+        """Return the names that start with `name`, without tfrkit."""
+        return [one for one in self.names() if one.startswith(name)]
+
     def put_folder(self, folder: Path) -> None:
         """Store all files below a folder."""
         for path in sorted(folder.rglob("*")):

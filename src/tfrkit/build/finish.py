@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
 
 from tfrkit.build.journal import Journal, ShardResult, add_facts, read_marker, write_inputs_by_steps
@@ -25,13 +25,14 @@ from tfrkit.sidecars.manifest import Manifest, NewDataset, NewShard, write_manif
 from tfrkit.sidecars.places import INPUTS, MANIFEST, REPORT, SKIPPED
 from tfrkit.sidecars.write import make_texts
 from tfrkit.sources.base import Facts
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.sync import sync_folder
 from tfrkit.storage.temporaries import move_file
 from tfrkit.storage.text_files import write_json, write_text
 
 
-def decide_schema(prepared: Prepared, results: dict[str, ShardResult], folder: str) -> Schema:
-    """Return the schema the source knows after everything was read, or infer it from the records."""
+def decide_schema(prepared: Prepared, results: Mapping[str, ShardResult], paths: Iterable[str]) -> Schema:
+    """Return the schema the source knows after everything was read, or infer it from the records at these paths."""
     facts: Facts = {}
     for result in results.values():
         add_facts(facts, result.facts)
@@ -41,7 +42,7 @@ def decide_schema(prepared: Prepared, results: dict[str, ShardResult], folder: s
     # Imported here: most sources know their schema.
     from tfrkit.batches.survey import find_schema
 
-    shards = [Shard.open(os.path.join(folder, name)) for name in results]
+    shards = [Shard.open(path) for path in paths]
     try:
         return find_schema(shards, Policy(), from_all=True, sidecars=prepared.scan.sidecars)
     finally:
@@ -58,9 +59,9 @@ def finish_build(
     """
     target, plan = prepared.target, prepared.plan
     folder = journal.shards_folder(plan.hash)
-    schema = decide_schema(prepared, results, folder)
-    dataset = _describe(prepared, schema, results)
-    sidecars, notes = make_texts(dataset, _collect_carried(prepared))
+    schema = decide_schema(prepared, results, [os.path.join(folder, name) for name in results])
+    dataset = describe_dataset(prepared, schema, results)
+    sidecars, notes = make_texts(dataset, collect_sidecars(prepared))
     report.notes += notes
     keep = {*results, *sidecars, MANIFEST}
     _remove_old(target, journal, old, keep)
@@ -68,17 +69,29 @@ def finish_build(
     for name in results:
         _move(index_path(os.path.join(folder, name)), index_path(target.shard(name)))
         _move(os.path.join(folder, name), place_of(target, name))
+    for draft, place in draft_sidecars(target, journal, dataset, sidecars, report):
+        _move(draft, place)
+    sync_folder(target.folder)
+    journal.remove()
+
+
+def draft_sidecars(
+    target: Target, journal: Journal, dataset: NewDataset, sidecars: Mapping[str, str], report: Report
+) -> list[tuple[str, str]]:
+    """Write the sidecars to the staging folder; return their paths there and in the dataset, the manifest last.
+
+    REQUIRES: the generator of `draft_inputs` was run to its end.
+    """
     drafts = journal.sidecars_folder
     for name, text in sidecars.items():
         write_text(os.path.join(drafts, name), text)
     write_json(os.path.join(drafts, REPORT), report.to_json())
     write_text(os.path.join(drafts, SKIPPED), write_skipped_lines(report.skipped))
     write_manifest(os.path.join(drafts, MANIFEST), dataset.make_manifest([*sidecars]))
-    _move(os.path.join(drafts, INPUTS), target.inputs)
-    for name in [*sidecars, REPORT, SKIPPED, MANIFEST]:
-        _move(os.path.join(drafts, name), target.sidecar(name))
-    sync_folder(target.folder)
-    journal.remove()
+    places = [(os.path.join(drafts, INPUTS), target.inputs)]
+    return places + [
+        (os.path.join(drafts, name), target.sidecar(name)) for name in [*sidecars, REPORT, SKIPPED, MANIFEST]
+    ]
 
 
 def draft_inputs(prepared: Prepared, journal: Journal) -> Generator[None]:
@@ -103,17 +116,25 @@ def recall_shards(target: Target, journal: Journal, plan_hash: str, names: list[
                 os.replace(index_path(target.shard(name)), index_path(staged))
 
 
-def _collect_carried(prepared: Prepared) -> Carried:
+def collect_sidecars(prepared: Prepared) -> Carried:
     """Collect the sidecars that the source provides for the new records."""
     sidecars = prepared.scan.sidecars
     carried = Carried(is_new=True) if sidecars is None else collect_carried(sidecars)
     return replace(carried, labels={**carried.labels, **prepared.scan.label_files})
 
 
-def _describe(prepared: Prepared, schema: Schema, results: dict[str, ShardResult]) -> NewDataset:
+def describe_dataset(prepared: Prepared, schema: Schema, results: Mapping[str, ShardResult]) -> NewDataset:
+    """Describe the dataset that was written."""
     is_file = prepared.target.is_file
     shards = [
-        NewShard(shard.name, None if is_file else shard.split, result.num_records, result.nbytes, result.sha256)
+        NewShard(
+            shard.name,
+            None if is_file else shard.split,
+            result.num_records,
+            result.nbytes,
+            result.sha256,
+            result.etag or None,
+        )
         for shard in prepared.plan.shards
         for result in [results[shard.name]]
     ]
@@ -126,6 +147,7 @@ def _describe(prepared: Prepared, schema: Schema, results: dict[str, ShardResult
         prepared.source.title,
         is_file=is_file,
         plan=prepared.plan.hash,
+        stored_at=prepared.target.folder.rstrip("/") if has_scheme(prepared.target.out) else None,
         more={"made_by": prepared.made_by, "on_bad": prepared.options.on_bad},
     )
 

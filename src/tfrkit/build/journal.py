@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import gzip
+import io
 import json
 import os
 import re
@@ -33,8 +34,10 @@ from tfrkit.container.index import INDEX_FOLDER
 from tfrkit.errors import StorageError
 from tfrkit.images.encode import ImageFact
 from tfrkit.sources.base import Facts, Items
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.local import LocalWriter
+from tfrkit.storage.resolve import open_reader
 from tfrkit.storage.text_files import write_json
 
 _LINES_AT_ONCE = 4096
@@ -68,6 +71,8 @@ class ShardResult:
     sha256: str = ""
     bad: list[BadItem] = field(default_factory=list)
     facts: Facts = field(default_factory=dict)
+    is_stored: bool = False  # in a remote store, under its final name
+    etag: str = ""  # its version there
 
     def add(self, part: ShardResult) -> None:
         """Add the result of a part; parts are added in their order."""
@@ -193,10 +198,15 @@ def write_done(path: str, result: ShardResult) -> None:
 
     Not synced: a marker lost or torn by a power failure is ignored, and the shard is written again.
     """
-    content = {**vars(result), "facts": {name: list(counts.items()) for name, counts in result.facts.items()}}
     with LocalWriter(f"{path}.done.json", durable=False) as writer:
-        writer.write(json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n")
+        writer.write(format_done(result))
         writer.commit()
+
+
+def format_done(result: ShardResult) -> bytes:
+    """Return the content of a marker."""
+    content = {**vars(result), "facts": {name: list(counts.items()) for name, counts in result.facts.items()}}
+    return json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n"
 
 
 def read_done(path: str) -> ShardResult | None:
@@ -211,15 +221,23 @@ def read_done(path: str) -> ShardResult | None:
 def read_marker(path: str) -> ShardResult | None:
     """Return the marker of a shard without checking the shard."""
     try:
-        with open(f"{path}.done.json", encoding="utf-8", errors="surrogateescape") as file:
-            content = json.load(file)
+        with open(f"{path}.done.json", "rb") as file:
+            return parse_done(file.read())
+    except OSError:
+        return None
+
+
+def parse_done(text: bytes) -> ShardResult | None:
+    """Return the result in a marker; None if it is not one."""
+    try:
+        content = json.loads(text.decode("utf-8", "surrogateescape"))
         result = ShardResult(**content)
         result.bad = [BadItem(*map(str, entry)) for entry in result.bad]
         facts: dict[str, Any] = content["facts"]
         result.facts = {
             name: Counter({ImageFact(*fact): count for fact, count in counts}) for name, counts in facts.items()
         }
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError):
         return None
     return result
 
@@ -253,13 +271,18 @@ def read_inputs(path: str) -> dict[str, tuple[int, int]]:
     """Read a list of inputs: name → size and mtime. Empty if there is no readable list."""
     inputs = {}
     try:
-        with gzip.open(path, "rb") as file:
+        with gzip.open(_open_object(path) if has_scheme(path) else path, "rb") as file:
             for line in file:
                 nbytes, stamp, key = line.rstrip(b"\n").split(b"\t", 2)
                 inputs[os.fsdecode(_unescape(key))] = (int(nbytes), int(stamp))
-    except (OSError, ValueError, EOFError):
+    except (OSError, ValueError, EOFError, StorageError):
         return {}
     return inputs
+
+
+def _open_object(path: str) -> io.BytesIO:
+    reader = open_reader(path)
+    return io.BytesIO(reader.read_at(0, reader.size or 0))
 
 
 def _join_lines(items: Items, start: int, stamps: bool) -> bytes:

@@ -138,7 +138,7 @@ def _ensure_begun(prepared: Prepared, journal: Journal, wanted: dict[str, Any]) 
                     begin(prepared, journal, read_manifest(prepared.target.sidecar(MANIFEST)))
         except PartsRunningError:
             if begun is not None:
-                raise refuse_plan(prepared, journal, begun) from None
+                raise refuse_plan(prepared, begun, journal.load_inputs()) from None
             time.sleep(_LOOK_SECONDS)
 
 

@@ -62,7 +62,7 @@ def build(
             there. NaN of polars and pyarrow is stored, and so is NaN in a list of floats of any library. Dates and
             decimals need ``tfr.sources.table(df, types={"when": "text"})``. An index becomes a column if it has a
             name, else it is left out.
-        out: A folder; or a name that ends in .tfrecord, for one file.
+        out: A folder; or a name that ends in .tfrecord, for one file. Also an address of s3://, gs:// or az://.
         splits: Split names with a ratio (0.1), a count (500), the path of a list of names, or None for the rest. The
             remainder goes to "train".
         shards: Number of files of each split: a number, or a dict by split. Never more than the split has records.
@@ -107,7 +107,8 @@ def build(
     from tfrkit.sources import base
     from tfrkit.sources.iterable import Rows
     from tfrkit.sources.table import Table
-    from tfrkit.storage.resolve import expand_home
+    from tfrkit.storage.addresses import has_scheme
+    from tfrkit.storage.resolve import show_address
 
     if overwrite is not None:
         warnings.warn("overwrite is deprecated, use force", DeprecationWarning, stacklevel=2)
@@ -124,6 +125,12 @@ def build(
             chosen = Rows(chosen, schema=schema, floats=floats)
     elif schema is not None:
         raise ValueError(f"schema expected with an iterable of rows, got a source {chosen.kind!r} that has its own")
-    target = Target(expand_home(out))
+    target = Target(show_address(out))
     run = preview if dry_run else carry_out if part is None else carry_out_part
+    if has_scheme(target.out) and not dry_run:
+        from tfrkit.build.store_session import carry_out_in_store
+
+        if part is not None or engine != "local":
+            raise ValueError("part and engine expected a local folder to build, got a remote address")
+        run = carry_out_in_store
     return run(chosen, target, options, progress or Quiet())

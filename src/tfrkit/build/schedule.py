@@ -12,7 +12,8 @@ import numpy as np
 from tfrkit._types import Int64Array
 from tfrkit.build.journal import BadItem, ShardResult, read_done
 from tfrkit.build.plan import PlannedShard
-from tfrkit.build.task import CheckTask, JoinTask, ReadTask, ShardTask, Task, part_path
+from tfrkit.build.task import CheckTask, JoinTask, ReadTask, ShardTask, part_path
+from tfrkit.engines.base import Task
 from tfrkit.sources.base import Scan
 
 # Small last pieces reduce idle time at the end.
@@ -21,6 +22,8 @@ _PIECES_PER_JOB = 8
 _JOIN_SHARE = 0.15
 
 MakeTask = Callable[[PlannedShard, str], ShardTask]
+# Wraps the task that completes a shard.
+Complete = Callable[[ShardTask | JoinTask], Task]
 
 
 def cut_shards(weights: Sequence[float], jobs: int) -> list[int]:
@@ -70,6 +73,7 @@ class Schedule:
     may_cut: bool
     # Number of parts by shard name; if None, `cut_shards` decides.
     parts: Mapping[str, int] | None = None
+    complete: Complete | None = None
     results: dict[str, ShardResult] = field(default_factory=dict)
     bad: list[tuple[BadItem, str]] = field(default_factory=list)
     num_resumed: int = 0
@@ -103,7 +107,7 @@ class Schedule:
         self._waiting[name] -= 1
         if self._waiting[name] or name in self._broken:
             return []
-        return [JoinTask(task.path, task.num_parts)]
+        return [self._complete(JoinTask(task.path, task.num_parts))]
 
     def numbers_left(self) -> list[Int64Array]:
         """Return the item numbers of each missing shard."""
@@ -131,7 +135,7 @@ class Schedule:
 
     def _cut(self, task: ShardTask, num_parts: int) -> list[Task]:
         if num_parts == 1:
-            return [task]
+            return [self._complete(task)]
         size = len(task.items)
         name = os.path.basename(task.path)
         tasks: list[Task] = []
@@ -140,7 +144,10 @@ class Schedule:
             if read_done(part_path(task.path, part, num_parts)) is None:
                 tasks.append(task.cut(part, num_parts, start, stop))
         self._waiting[name] = len(tasks)
-        return tasks or [JoinTask(task.path, num_parts)]
+        return tasks or [self._complete(JoinTask(task.path, num_parts))]
+
+    def _complete(self, task: ShardTask | JoinTask) -> Task:
+        return task if self.complete is None else self.complete(task)
 
     def _path(self, shard: PlannedShard) -> str:
         return os.path.join(self.folder, shard.name)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from tfrkit.build.journal import BadItem, Journal, ShardResult, add_facts, read_
 from tfrkit.build.plan import PlannedShard, digest_stamps
 from tfrkit.build.prepare import BuildOptions, Prepared, prepare
 from tfrkit.build.report import Report, Skipped, refuse
-from tfrkit.build.schedule import Schedule, make_read_tasks
+from tfrkit.build.schedule import Complete, Schedule, make_read_tasks
 from tfrkit.build.task import ShardTask
 from tfrkit.engines.base import Engine
 from tfrkit.engines.choose import open_engine
@@ -30,6 +30,7 @@ from tfrkit.sidecars.manifest import Manifest, read_manifest
 from tfrkit.sidecars.places import FEATURES, INFO, MANIFEST
 from tfrkit.sources.base import Facts, Problem, Source
 from tfrkit.storage.local import require_space
+from tfrkit.storage.lookup import is_file, measure_file, read_time
 from tfrkit.storage.temporaries import make_scratch
 
 # Add a note if the records are this many times as large as their inputs.
@@ -131,7 +132,7 @@ def made_folder(target: Target) -> Iterator[None]:
 def compare_finished(prepared: Prepared, old: Manifest) -> Report | None:
     """Return a report if the finished dataset is the requested one, None if shards are missing; raise otherwise."""
     target, items = prepared.target, prepared.scan.items
-    since = os.stat(target.sidecar(MANIFEST)).st_mtime_ns
+    since = read_time(target.sidecar(MANIFEST))
     changes = []
     if old.content.get("plan") != prepared.plan.hash:
         changes = describe_changes(old.content.get("recipe") or {}, prepared.plan.description)
@@ -150,7 +151,7 @@ def compare_finished(prepared: Prepared, old: Manifest) -> Report | None:
     report = prepared.new_report()
     for shard in prepared.plan.shards:
         path, entry = target.shard(shard.name), old.entries.get(shard.name)
-        if entry is None or not os.path.exists(path) or os.path.getsize(path) != entry.nbytes:
+        if entry is None or not is_file(path) or measure_file(path) != entry.nbytes:
             return None
         report.add_shard(shard.split, entry.records or 0, entry.nbytes or 0)
         report.written += entry.records or 0
@@ -175,7 +176,7 @@ def begin(prepared: Prepared, journal: Journal, old: Manifest | None) -> None:
     begun = journal.load_plan()
     if begun is not None and begun != wanted:
         if not prepared.options.force:
-            raise refuse_plan(prepared, journal, begun)
+            raise refuse_plan(prepared, begun, journal.load_inputs())
         begun = None
     if begun is None:
         _require_free_names(prepared, old)
@@ -188,12 +189,12 @@ def begin(prepared: Prepared, journal: Journal, old: Manifest | None) -> None:
         _require_space(prepared, journal)
 
 
-def refuse_plan(prepared: Prepared, journal: Journal, begun: dict[str, Any]) -> StorageError:
-    """Return the error for an unfinished build with another plan."""
+def refuse_plan(prepared: Prepared, begun: Mapping[str, Any], inputs: Mapping[str, tuple[int, int]]) -> StorageError:
+    """Return the error for an unfinished build with another plan, which had these inputs."""
     changes = describe_changes(begun.get("description") or {}, prepared.plan.description)
     if begun.get("made_by") != prepared.made_by:
         changes.append(f"made by was {begun.get('made_by')}, is {prepared.made_by}")
-    changes += describe_input_changes(journal.load_inputs(), prepared.scan.items)
+    changes += describe_input_changes(inputs, prepared.scan.items)
     return StorageError(
         "an unfinished build exists, started with other inputs or options",
         shard=prepared.target.out,
@@ -227,9 +228,19 @@ def _require_space(prepared: Prepared, journal: Journal) -> None:
 
 
 def write_shards(
-    prepared: Prepared, journal: Journal, shards: Sequence[PlannedShard], engine: Engine, progress: Progress
+    prepared: Prepared,
+    journal: Journal,
+    shards: Sequence[PlannedShard],
+    engine: Engine,
+    progress: Progress,
+    *,
+    complete: Complete | None = None,
+    watch: Callable[[ShardResult | None], None] = lambda result: None,
 ) -> Schedule:
-    """Write these shards of the plan to the staging folder, unless they are there; draft the list of inputs."""
+    """Write these shards of the plan to the staging folder, unless they are there; draft the list of inputs.
+
+    `complete` wraps the task that completes a shard; `watch` is called with the result of each task, and may raise.
+    """
     plan, options = prepared.plan, prepared.options
 
     # Threads in this process write frames as fast as worker processes, which take as long to start as to write.
@@ -266,6 +277,7 @@ def write_shards(
         # A compressed shard is never cut: it is one stream, and its bytes would depend on the cuts.
         may_cut=prepared.compression == "none",
         parts={shard.name: count_parts(prepared.expected_nbytes(shard)) for shard in shards} if gives_frames else None,
+        complete=complete,
     )
     numbers = schedule.numbers_left()
     nbytes = prepared.scan.items.nbytes
@@ -273,8 +285,8 @@ def write_shards(
     listing = draft_inputs(prepared, journal)
     try:
         steps = engine.run(schedule.begin(), then=schedule.follow, progress=progress.advance, meanwhile=listing)
-        for _ in steps:
-            pass
+        for result in steps:
+            watch(result)
     except BaseException as error:
         listing.close()
         journal.sweep(plan.hash)

@@ -191,9 +191,6 @@ def _take_facts(reader: Reader) -> Facts:
     return reader.take_facts() if reader.gives == "rows" else {}
 
 
-Task = ShardTask | JoinTask | CheckTask | ReadTask
-
-
 def part_path(path: str, part: int, num_parts: int) -> str:
     """Return the path of a part of a shard."""
     return f"{path}.part-{part:05d}-of-{num_parts:05d}"

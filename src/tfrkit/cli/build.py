@@ -14,7 +14,7 @@ from tfrkit.cli.build_sources import SOURCES
 from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.hints import read_flags
 from tfrkit.cli.options import spread_groups
-from tfrkit.cli.output import say
+from tfrkit.cli.output import print_json, print_line, say
 
 HELP = """Build a dataset from images, tables or arrays.
 
@@ -49,6 +49,8 @@ def make_command(source: Callable[..., Any]) -> Callable[..., int]:
     def run(*, building: opt.Building, **given: Any) -> int:
         from tfrkit.build.run import build
 
+        if building.clean:
+            return clean(building.out, building.format)
         try:
             report = build(make_source(source, given), **building.arguments())
         except KeyboardInterrupt:
@@ -60,6 +62,21 @@ def make_command(source: Callable[..., Any]) -> Callable[..., int]:
 
     run.__signature__ = own.replace(parameters=[*own.parameters.values(), building])  # type: ignore[attr-defined]
     return run
+
+
+def clean(out: str, format: str) -> int:
+    """Remove what an interrupted build left, and print what that was."""
+    from tfrkit.build.clean import clean_build
+    from tfrkit.outputs.target import Target
+    from tfrkit.storage.resolve import show_address
+
+    target = Target(show_address(out))
+    removed = clean_build(target)
+    if format == "json":
+        print_json({"out": target.out, "removed": removed})
+    else:
+        print_line(f"{target.out}: " + ("removed " + ", ".join(removed) if removed else "nothing to remove"))
+    return ExitCode.DONE
 
 
 def make_source(source: Callable[..., Any], given: dict[str, Any]) -> Any:

@@ -225,6 +225,10 @@ class Building:
     ] = None
     force: Force = False
     overwrite: Annotated[bool, typer.Option("--overwrite", hidden=True, help="Deprecated: --force.")] = False
+    clean: Annotated[
+        bool,
+        typer.Option("--clean", help="Remove what an interrupted build left in OUT, uploads too, and build nothing."),
+    ] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read everything, write nothing.")] = False
     progress: Annotated[
         ProgressForm,
@@ -241,5 +245,5 @@ class Building:
         if self.overwrite:
             say("note: --overwrite is deprecated, use --force")
             given["force"] = True
-        del given["split"], given["format"], given["overwrite"]
+        del given["split"], given["format"], given["overwrite"], given["clean"]
         return {**given, "keys": parse_pairs(self.keys, "--keys"), "progress": ShownProgress(self.progress)}

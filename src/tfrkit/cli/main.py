@@ -94,7 +94,7 @@ def make_app(only: str | None = None, source: str | None = None) -> typer.Typer:
     if only in (None, "build"):
         from tfrkit.cli.build import make_build_app
 
-        app.add_typer(make_build_app(functools.partial(guard, reads_remote=False), source), name="build")
+        app.add_typer(make_build_app(guard, source), name="build")
     for name in COMMANDS if only is None else COMMANDS.keys() & {only}:
         command = COMMANDS[name]
         app.command(name, help=command.HELP, context_settings=getattr(command, "CONTEXT", None))(

@@ -16,6 +16,9 @@
 }
 ```
 
+`compression` is that of all shards. A dataset in a remote store also has `"stored_at": "s3://bucket/captcha"`, and each
+shard the `"etag"` that it has there. ETags hold for that address only: copies elsewhere have others.
+
 `recipe` has everything that determines the bytes of the shards, and `plan` is its hash. `schema` has the format of
 features/schema_json.py. `files` are the sidecars that belong to the dataset. `changes` lists the changes to the records
 since they were made; it is absent if there are none.
@@ -110,6 +113,7 @@ class NewShard:
     num_records: int
     nbytes: int
     sha256: str | None = None
+    etag: str | None = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,7 @@ class NewDataset:
         path: Path of the input.
         is_file: It is a single file; its sidecars are in `_index`, and TFDS cannot read it.
         plan: A hash of everything that determines the bytes; if None, it is made from recipe and shards.
+        stored_at: Address of the folder for which the ETags of the shards hold; None for a local dataset.
         more: Additional keys of the manifest.
     """
 
@@ -136,6 +141,7 @@ class NewDataset:
     path: str
     is_file: bool = False
     plan: str | None = None
+    stored_at: str | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def make_manifest(self, files: Sequence[str]) -> dict[str, Any]:
@@ -143,12 +149,15 @@ class NewDataset:
         shards = []
         for shard in self.shards:
             row = {"name": shard.name, "split": shard.split, "records": shard.num_records, "nbytes": shard.nbytes}
-            shards.append(row if shard.sha256 is None else {**row, "sha256": shard.sha256})
+            known = {"sha256": shard.sha256, "etag": shard.etag}
+            shards.append({**row, **{key: value for key, value in known.items() if value is not None}})
         return {
             "name": self.name,
             "plan": self.plan or _hash_plan({"recipe": self.recipe, "shards": shards}),
             "made_by": f"tfrkit {VERSION}",
             "path": self.path,
+            **({} if self.stored_at is None else {"stored_at": self.stored_at}),
+            "compression": self.compression,
             **self.more,
             "recipe": dict(self.recipe),
             "schema": to_json(self.schema),

@@ -49,6 +49,20 @@ def measure_file(path: str) -> int:
     return found.nbytes
 
 
+def read_time(path: str) -> int:
+    """Return when a file or an object was last written, in ns, asked anew; that of an object is rounded up to seconds.
+
+    Raises OSError or `StorageError`.
+    """
+    if not has_scheme(path):
+        return os.stat(path).st_mtime_ns
+    bucket, key = _split(path)
+    try:
+        return bucket.head(key).modified_ns + 999_999_999
+    except StoreFault as fault:
+        raise explain_fault(fault, path) from None
+
+
 def list_names(folder: str) -> list[str]:
     """Return the names of the files in a folder, sorted; for a local folder also those of its folders.
 

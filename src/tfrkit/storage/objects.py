@@ -27,12 +27,13 @@ class StoreFault(Exception):
 class ObjectInfo(NamedTuple):
     """An object in a listing. The version (ETag or generation) is None if the store has none.
 
-    A size of -1 is not known.
+    A size of -1 is not known. The time of the last change, in ns, is only known to `head`; stores round it to seconds.
     """
 
     key: str
     nbytes: int
     version: str | None
+    modified_ns: int = 0
 
 
 class Body(NamedTuple):

@@ -158,7 +158,7 @@ class ObstoreClient:
             meta = self._obstore.head(self._store, key)
         except Exception as error:  # noqa: BLE001
             raise _classify(error) from None
-        return ObjectInfo(key, meta["size"], _version_of(meta))
+        return ObjectInfo(key, meta["size"], _version_of(meta), int(meta["last_modified"].timestamp()) * 10**9)
 
     def list(self, folder: str) -> tuple[Iterable[ObjectInfo], Iterable[str]]:
         try:

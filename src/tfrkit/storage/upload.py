@@ -73,6 +73,17 @@ def write_object(address: str, data: bytes) -> None:
     found[0].put(found[1], data)
 
 
+def upload_file(path: str, address: str) -> str | None:
+    """Store a local file as an object, whole, and return its version. Raises `StorageError`."""
+    found = bucket_of(address)
+    assert found is not None
+    try:
+        with open(path, "rb") as file:
+            return found[0].put_file(found[1], file).etag
+    except OSError as error:
+        raise explain_os_error(error, path, verb="read") from None
+
+
 def delete_objects(addresses: Sequence[str]) -> None:
     """Delete objects that exist, with one listing for each folder. Raises `StorageError`."""
     for folder in dict.fromkeys(address.rpartition("/")[0] for address in addresses):
@@ -94,9 +105,10 @@ class Lease:
     over.
     """
 
-    def __init__(self, bucket: Bucket, folder: str) -> None:
+    def __init__(self, bucket: Bucket, folder: str, mark: str = LEASE) -> None:
+        """Take the lease of a folder ("" or "a/b/"); `mark` is the name of its object in the folder."""
         self._bucket = bucket
-        self._key = f"{folder}{LEASE}"
+        self._key = f"{folder}{mark}"
         self._place = bucket.address_of(folder.rstrip("/"))
         self._owner = secrets.token_hex(16)
         self._ended = threading.Event()

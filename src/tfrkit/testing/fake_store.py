@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Literal
@@ -30,6 +31,7 @@ class FakeStore:
         self.answer: Answer | None = None
         self.has_conditions = True  # a store that ignores them is no place for a lease
         self._lock = threading.Lock()
+        self._written_ns: dict[str, int] = {}
 
     def add_folder(self, folder: str, prefix: str = "") -> None:
         """Add the files of a local folder."""
@@ -53,7 +55,7 @@ class FakeStore:
         return Body([memoryview(body)], ObjectInfo(key, len(data), self.version_of(key)))
 
     def head(self, key: str) -> ObjectInfo:
-        return ObjectInfo(key, len(self._find("head", key)), self.version_of(key))
+        return ObjectInfo(key, len(self._find("head", key)), self.version_of(key), self._written_ns.get(key, 0))
 
     def list(self, folder: str) -> tuple[Iterable[ObjectInfo], Iterable[str]]:
         with self._lock:
@@ -75,6 +77,7 @@ class FakeStore:
             ):
                 raise StoreFault("changed", "another process wrote the object")
             self.objects[key] = data
+            self._written_ns[key] = time.time_ns()
             return StoredVersion(self.version_of(key))
 
     def put_file(self, key: str, file: BinaryIO, nbytes: int) -> StoredVersion:

@@ -53,7 +53,7 @@ def test_requests_and_faults_come_through(monkeypatch: pytest.MonkeyPatch) -> No
     version = store.version_of("x")
     body = client.get("x", 10, 200_000, version)
     assert b"".join(body.pieces) == store.objects["x"][10:200_000]
-    assert body.info == client.head("x") == ("x", 256_000, version)
+    assert body.info == client.head("x") == ("x", 256_000, version, 0)
     objects, folders = client.list("")
     assert [info.key for info in objects] == ["x"] and list(folders) == ["folder/"]
     for call, kind in ((lambda: client.head("nope"), "missing"), (lambda: client.get("x", 0, 5, '"other"'), "changed")):
