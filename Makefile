@@ -192,8 +192,8 @@ bench: .venv-bench/.installed $(if $(MORE),.venv-bench-more/.tools)  ## time tfr
 	TF_CPP_MIN_LOG_LEVEL=2 .venv-bench/bin/python benchmarks/run.py $(if $(MORE),--more .venv-bench-more/bin/python) $(ARGS)
 
 .PHONY: fuzz
-fuzz:  ## feed the native core hostile bytes, SECONDS=30 for each target (needs clang)
-	native/fuzz/run.sh $(SECONDS_EACH)
+fuzz:  ## feed the native core hostile bytes, SECONDS=30 for each target (needs clang); prints executions, coverage, findings
+	$(PYTHON) native/fuzz/run.py --seconds $(SECONDS_EACH) --jobs $(JOBS) $(ARGS)
 
 .PHONY: stress
 stress: .venv/.installed  ## eight threads read at random, with closes, damage and Ctrl-C, for SECONDS=30

@@ -87,13 +87,25 @@ void CheckResync(ByteView span) {
 }  // namespace
 
 int FuzzOne(ByteView input) {
-  if (input.empty() || input.size() > 4096) return 0;
+  if (input.empty()) return 0;
   std::vector<uint8_t> bytes(input.begin() + 1, input.end());
   bytes.shrink_to_fit();
   RepairFrames(&bytes, input[0] % 8u);
   const ByteView span(bytes.data(), bytes.size());
-  for (const Verify verify : {Verify::kNone, Verify::kLengths, Verify::kAll}) CheckMode(span, verify);
-  CheckResync(span);
+  // One of these in each execution: all of them take four times as long and find no more.
+  switch (input[0] >> 3 & 3) {
+    case 0:
+      CheckMode(span, Verify::kNone);
+      break;
+    case 1:
+      CheckMode(span, Verify::kLengths);
+      break;
+    case 2:
+      CheckMode(span, Verify::kAll);
+      break;
+    default:
+      CheckResync(span);
+  }
 
   PoolVector<uint8_t> framed;
   Require(AppendFrame(span, &framed), "a small frame can be written");
