@@ -72,6 +72,22 @@ TEST(RecordEditor, DuplicateNamesAreRefusedAndAppendNothing) {
   CHECK_EQ(out.size(), 1u);
 }
 
+TEST(RecordEditor, DuplicateNamesInTwoMapsOfARecordAreRefused) {
+  // Readers merge both maps, so the value of one would replace that of the other.
+  RecordEditor editor(true);
+  editor.Rename("a", "b");
+  for (const auto& [first, second] : {std::pair{"a", "b"}, std::pair{"b", "a"}}) {
+    std::vector<uint8_t> record = Example({Ints(first)});
+    const std::vector<uint8_t> more = Example({Ints(second)});
+    record.insert(record.end(), more.begin(), more.end());
+    PoolVector<uint8_t> out;
+    CHECK_EQ(editor.Edit(View(record), &out), EditResult::kOdd);
+    CHECK_EQ(out.size(), 0u);
+  }
+  PoolVector<uint8_t> out;
+  CHECK_EQ(editor.Edit(View(Example({Ints("a")})), &out), EditResult::kDone);  // each record by itself
+}
+
 TEST(RecordEditor, EveryTruncationIsRefusedOrARecord) {
   const auto record = Example({Ints("a"), Ints("b")});
   for (size_t size = 0; size <= record.size(); ++size) {

@@ -37,7 +37,8 @@ void RecordEditor::Rename(std::string name, std::string new_name) {
   actions_.emplace(std::move(name), Action{Action::kRename, new_names_.size()});
   targets_.emplace(new_name, new_names_.size());
   new_names_.push_back(std::move(new_name));
-  target_uses_.push_back(0);
+  feature_uses_.push_back(0);
+  list_uses_.push_back(0);
 }
 
 EditResult RecordEditor::Edit(ByteView record, PoolVector<uint8_t>* out) {
@@ -45,6 +46,8 @@ EditResult RecordEditor::Edit(ByteView record, PoolVector<uint8_t>* out) {
   if (shape == RecordShape::kOther) return EditResult::kOdd;
   const bool is_sequence = shape == RecordShape::kSequenceExample || shape == RecordShape::kLooseSequence;
   const size_t before = out->size();
+  std::fill(feature_uses_.begin(), feature_uses_.end(), uint8_t{0});
+  std::fill(list_uses_.begin(), list_uses_.end(), uint8_t{0});
   const uint8_t* const end = record.data() + record.size();
   Field field;
   for (const uint8_t* p = record.data(); p < end;) {
@@ -54,9 +57,9 @@ EditResult RecordEditor::Edit(ByteView record, PoolVector<uint8_t>* out) {
     if (p == nullptr) {
       result = EditResult::kOdd;
     } else if (field.Is(1, WireType::kDelimited)) {
-      result = AppendMap(kFieldOneTag, field.bytes(), out);
+      result = AppendMap(kFieldOneTag, field.bytes(), &feature_uses_, out);
     } else if (is_sequence && field.Is(2, WireType::kDelimited)) {
-      result = AppendMap(kFieldTwoTag, field.bytes(), out);
+      result = AppendMap(kFieldTwoTag, field.bytes(), &list_uses_, out);
     } else if (!out->Append(start, static_cast<size_t>(p - start))) {
       result = EditResult::kOutOfMemory;
     }
@@ -68,9 +71,8 @@ EditResult RecordEditor::Edit(ByteView record, PoolVector<uint8_t>* out) {
   return EditResult::kDone;
 }
 
-EditResult RecordEditor::AppendMap(uint8_t tag, ByteView message, PoolVector<uint8_t>* out) {
+EditResult RecordEditor::AppendMap(uint8_t tag, ByteView message, Uses* uses, PoolVector<uint8_t>* out) {
   map_.Clear();
-  std::fill(target_uses_.begin(), target_uses_.end(), uint8_t{0});
   const uint8_t* const end = message.data() + message.size();
   Field field;
   bool has_memory = true;
@@ -90,17 +92,16 @@ EditResult RecordEditor::AppendMap(uint8_t tag, ByteView message, PoolVector<uin
     const bool is_named = found != actions_.end();
     if (is_named ? found->second.kind == Action::kDrop : !keeps_others_) continue;
     if (is_named && found->second.kind == Action::kRename) {
-      target_uses_[found->second.target] |= 1;
+      (*uses)[found->second.target] |= 1;
       const std::string& name = new_names_[found->second.target];
       has_memory = name == key ? map_.Append(whole.data(), whole.size()) : AppendRenamed(field.bytes(), name);
       continue;
     }
-    if (const auto target = targets_.find(key); target != targets_.end()) target_uses_[target->second] |= 2;
+    if (const auto target = targets_.find(key); target != targets_.end()) (*uses)[target->second] |= 2;
     has_memory = map_.Append(whole.data(), whole.size());
   }
   if (!has_memory) return EditResult::kOutOfMemory;
-  if (std::find(target_uses_.begin(), target_uses_.end(), uint8_t{3}) != target_uses_.end())
-    return EditResult::kOdd;
+  if (std::find(uses->begin(), uses->end(), uint8_t{3}) != uses->end()) return EditResult::kOdd;
   return AppendDelimited(tag, {map_.data(), map_.size()}, out) ? EditResult::kDone : EditResult::kOutOfMemory;
 }
 

@@ -50,7 +50,11 @@ class RecordEditor {
     size_t target;  // of kRename: index in new_names_
   };
 
-  EditResult AppendMap(uint8_t tag, ByteView message, PoolVector<uint8_t>* out);
+  // Uses of each new name by the features, or the feature lists, of one record: 1 for a renamed one, 2 for
+  // one that has the name already. A record may hold several maps of either, which readers merge.
+  using Uses = std::vector<uint8_t>;
+
+  EditResult AppendMap(uint8_t tag, ByteView message, Uses* uses, PoolVector<uint8_t>* out);
   [[nodiscard]] bool AppendRenamed(ByteView entry, const std::string& name);
   [[nodiscard]] static bool AppendDelimited(uint8_t tag, ByteView content, PoolVector<uint8_t>* out);
 
@@ -58,8 +62,7 @@ class RecordEditor {
   std::unordered_map<std::string, Action, Hash, std::equal_to<>> actions_;
   std::unordered_map<std::string, size_t, Hash, std::equal_to<>> targets_;  // new name -> index
   std::vector<std::string> new_names_;
-  std::vector<uint8_t>
-      target_uses_;  // of one map: 1 for a renamed feature, 2 for one that has the name already
+  Uses feature_uses_, list_uses_;
   Names seen_;
   PoolVector<uint8_t> map_;
   PoolVector<uint8_t> entry_;
