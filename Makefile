@@ -28,6 +28,8 @@ INTEROP_NEEDS := "tensorflow-cpu==2.21.*" tensorflow-datasets pyarrow pandas pol
 # The viewer's page is tested in Debian's Chromium, its accessibility with axe.
 VIEW_NEEDS := "playwright>=1.50"
 AXE := axe-core@4.14.0
+# Pages run with these, exact where what they print depends on it.
+PAGE_NEEDS := "pillow==13.0.0" "pandas==3.1.1" "polars==2.1.0" "torch==2.13.0" "jax==0.10.2" "moto[s3]>=5.2" flask flask-cors
 # Object storage is tested on servers: moto (S3), Azurite (Azure), nginx, and one of ours that misbehaves.
 REMOTE_NEEDS := "moto[s3]>=5.2" flask flask-cors
 AZURITE := azurite@3.37.0
@@ -72,6 +74,11 @@ help:  ## list the targets
 	$(PINNED) .venv-remote/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(REMOTE_NEEDS)
 	touch $@
 
+.venv-pages/.tools: Makefile
+	$(PYTHON) -m venv .venv-pages
+	.venv-pages/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(PAGE_NEEDS)
+	touch $@
+
 .venv-bench/.tools: Makefile benchmarks/requirements.txt benchmarks/build-constraints.txt
 	$(PYTHON) -m venv .venv-bench
 	PIP_CONSTRAINT=benchmarks/build-constraints.txt PIP_BUILD_CONSTRAINT=benchmarks/build-constraints.txt \
@@ -104,12 +111,12 @@ build/wheel/.built: .venv/.tools $(SOURCES)
 	touch $@
 
 # The version does not change with the sources, so pip needs --force-reinstall.
-.venv/.installed .venv-interop/.installed .venv-cluster/.installed .venv-view/.installed .venv-remote/.installed .venv-bench/.installed: %/.installed: %/.tools build/wheel/.built
+.venv/.installed .venv-interop/.installed .venv-cluster/.installed .venv-view/.installed .venv-remote/.installed .venv-pages/.installed .venv-bench/.installed: %/.installed: %/.tools build/wheel/.built
 	$*/bin/python -m pip install $(PIP_QUIET) --force-reinstall --no-deps build/wheel/*.whl
 	$(if $(filter .venv-bench,$*),,$(PINNED)) $*/bin/python -m pip install $(PIP_QUIET) "$$(echo build/wheel/*.whl)$(EXTRAS)"
 	touch $@
 
-.venv-remote/.installed: EXTRAS := [remote]
+.venv-remote/.installed .venv-pages/.installed: EXTRAS := [remote]
 
 .venv-asan/.installed: .venv-asan/.tools $(SOURCES)
 	$(PINNED) PATH="$(CURDIR)/.venv-asan/bin:$$PATH" .venv-asan/bin/python -m pip install $(PIP_QUIET) --no-build-isolation \
@@ -139,8 +146,8 @@ test-native: build-native
 
 .PHONY: test-python
 test-python: .venv/.installed
-	.venv/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster -m "not resources" -n $(JOBS) $(ARGS)
-	.venv/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster -m resources $(ARGS) || [ $$? = 5 ]  # 5: ARGS chose none of them
+	.venv/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages -m "not resources" -n $(JOBS) $(ARGS)
+	.venv/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages -m resources $(ARGS) || [ $$? = 5 ]  # 5: ARGS chose none of them
 
 .PHONY: view-test
 view-test: .venv-view/.installed build/view/axe.min.js  ## the viewer's page in a real Chromium; screenshots in build/view/screenshots
@@ -227,7 +234,7 @@ sanitize-python: .venv-asan/.installed
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	PYTHONMALLOC=malloc TFRKIT_SANITIZE=1 \
 	LD_PRELOAD="$$($$CXX -print-file-name=libasan.so) $$($$CXX -print-file-name=libstdc++.so)" \
-	.venv-asan/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster -m "not resources" $(ARGS)
+	.venv-asan/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages -m "not resources" $(ARGS)
 
 .PHONY: compilers
 compilers: .venv/.tools  ## build and run the C++ tests with every g++ and clang there is, and with zig for other machines
@@ -256,13 +263,21 @@ format: .venv/.tools  ## rewrite sources in the house format
 docs: .venv/.installed  ## write the reference below docs/look-up from the code
 	.venv/bin/python docs/generate.py
 
+.PHONY: docs-test
+docs-test: .venv-pages/.installed  ## run every block of every page, in both languages, and compare what it prints
+	TFRKIT_PAGES=all .venv-pages/bin/python -m pytest tests/pages -n $(JOBS) $(ARGS)
+
+.PHONY: docs-update
+docs-update: .venv-pages/.installed  ## write what the blocks print into the pages (PAGES="docs/do/edit.md")
+	.venv-pages/bin/python docs/run_pages.py --update $(PAGES)
+
 .PHONY: wheel
 wheel: build/wheel/.built  ## build a wheel into dist/
 	mkdir -p dist && cp build/wheel/*.whl dist/
 
 .PHONY: clean
 clean:  ## remove environments, builds and caches
-	rm -rf .venv .venv-interop .venv-cluster .venv-view .venv-remote .venv-bench .venv-bench-more .venv-asan .venv-zig build build-* dist demo .bench
+	rm -rf .venv .venv-interop .venv-cluster .venv-view .venv-remote .venv-pages .venv-site .venv-bench .venv-bench-more .venv-asan .venv-zig build build-* dist demo .bench
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 

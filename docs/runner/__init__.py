@@ -1,0 +1,1 @@
+"""What runs the pages and compares what they print."""
