@@ -68,6 +68,20 @@ def test_written_files_have_the_bytes_of_one_machine(sound, engine, tmp_path, di
     assert digest(tmp_path / "there") == digest(tmp_path / "here")
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select label, name, count(*), sum(x), avg(x), min(name) from '{0}' where x > 7 group by 1, 2 order by 1, 2",
+        "select x, name from '{0}' where x % 1000 = 1 order by x desc",
+    ],
+)
+def test_queries_are_answered_as_on_one_machine(sound, engine, query):
+    text = query.format(sound)
+    expected = list(tfr.sql(text).tuples())
+    assert expected
+    assert list(tfr.sql(text, engine=engine).tuples()) == expected
+
+
 def test_shuffle_survives_a_killed_worker(sound, engine, tmp_path, digest, monkeypatch):
     """One worker kills itself at its first shard; its task is run again elsewhere."""
     monkeypatch.setattr("tfrkit.ops.reshape.shuffle_on_workers.MergedPart", DeadlyPart)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tfrkit.cli.exit_codes import ExitCode
-from tfrkit.cli.options import CompressionOption, Force, FormatOption, InferOption
+from tfrkit.cli.options import CompressionOption, EngineAddress, EngineOption, Force, FormatOption, InferOption
 from tfrkit.cli.output import count_noun, print_line, print_result, print_table, say
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ def run(
     force: Force = False,
     timeout: Timeout = None,
     memory: Memory = None,
+    engine: EngineOption = "local",
+    engine_address: EngineAddress = None,
     format: FormatOption = "text",
 ) -> int:
     """Print the rows, or write them and print a summary."""
@@ -69,7 +71,15 @@ def run(
 
     if compression is not None and output is None:
         raise ValueError("--compression is that of a TFRecord to write, expected -o with it")
-    with sql(query, binary=binary or (), infer=infer, timeout=timeout, memory=memory) as answer:
+    with sql(
+        query,
+        binary=binary or (),
+        infer=infer,
+        timeout=timeout,
+        memory=memory,
+        engine=engine,
+        engine_address=engine_address,
+    ) as answer:
         if output is None:
             print_result(
                 format,

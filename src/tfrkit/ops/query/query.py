@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tfrkit._threads import choose_threads
 from tfrkit._types import Infer, OnError, Row, Verify
 from tfrkit.container.codecs import CompressionWord
+from tfrkit.engines.choose import EngineName
 from tfrkit.errors import Hint, QueryError, SchemaError, Step, TfrkitError
 from tfrkit.features.schema import describe_missing
 from tfrkit.feeds.arrow_layout import NOT_TEXT
 from tfrkit.ops.query.engine import defer_signals, get_engine, import_duckdb
 from tfrkit.ops.query.errors import QueryPart, quote_name, read_facts, to_query_error
 from tfrkit.ops.query.limits import QueryWatch, parse_memory, parse_timeout
-from tfrkit.ops.query.scan import QueryTable, TableScan
+from tfrkit.ops.query.scan import QueryTable, TableScan, show_as
 from tfrkit.ops.query.text import RECORD_COLUMN, ParsedQuery, fold_name, hide_numbers, parse_query
 from tfrkit.ops.query.values import cell_to_json, name_uniquely
+from tfrkit.passes.shard_tasks import OnEngine, choose_cluster, refuse_pipes
 from tfrkit.storage.local import NamedFile
 from tfrkit.storage.resolve import expand_home, open_reader
 from tfrkit.storage.temporaries import make_scratch
@@ -48,6 +50,8 @@ def sql(
     timeout: float | None = None,
     memory: int | str | None = None,
     threads: int | None = None,
+    engine: EngineName = "local",
+    engine_address: str | None = None,
 ) -> Answer:
     """Run a SELECT, in DuckDB's SQL, over TFRecord files that FROM names by path or glob, in quotes.
 
@@ -71,6 +75,10 @@ def sql(
         memory: Memory limit of DuckDB, in bytes or as "2GB"; default half of what this process may use. Data that does
             not fit is spilled to the folder for temporary files (TMPDIR), up to half of the free space there.
         threads: Deprecated name of `jobs`.
+        engine: With "ray" or "dask", workers of a cluster read the files, each a shard at a time; see `build`. They
+            compute count, sum, min, max and avg of one table, grouped or not, and apply its WHERE. Of any other query
+            they return the columns that it names, up to 256 MB; more is refused.
+        engine_address: Address of the cluster.
 
     Example:
         >>> answer = tfr.sql("select label, count(*) n from 'train-*' group by label order by n desc")
@@ -95,6 +103,7 @@ def sql(
         threads=choose_threads(jobs),
         timeout=parse_timeout(timeout),
         memory=None if memory is None else parse_memory(memory),
+        cluster=choose_cluster(engine, engine_address, jobs),
     )
     return Answer(session)
 
@@ -197,8 +206,13 @@ class QuerySession:
         memory: int | None,
         parts: Sequence[QueryPart] = (),
         on_error: OnError = "raise",
+        cluster: OnEngine | None = None,
     ) -> None:
         self._parts = parts
+        self._cluster = cluster
+        self._verify: Verify = verify
+        self.is_everything = False
+        self.described: list[tuple[str, str]] = []
         self._on_error: OnError = on_error
         self.duckdb = import_duckdb()
         self._threads = threads
@@ -242,7 +256,8 @@ class QuerySession:
             if error.missing_column is None or not self._look_at_all():
                 raise
             relation = self._bind()
-        return list(zip(relation.columns, map(str, relation.types), strict=True))
+        self.described = list(zip(relation.columns, map(str, relation.types), strict=True))
+        return list(self.described)
 
     def run(self, num_fetched: int) -> Iterator[tuple[Any, ...]]:
         """Run the query and yield its rows, fetched from DuckDB `num_fetched` at a time."""
@@ -250,7 +265,8 @@ class QuerySession:
         self._watch.begin()
         with self.own_errors():
             self._bind()
-            result = self.call(lambda: self.connection.execute(self._text))
+            text = self._gather(self.parsed, self._text)
+            result = self.call(lambda: self.connection.execute(text))
             try:
                 while rows := self.call(lambda: result.fetchmany(num_fetched)):
                     yield from rows
@@ -266,6 +282,8 @@ class QuerySession:
         self._watch.begin()
         with self.own_errors():
             relation = self._bind()
+            if self._cluster is not None:
+                relation = self._make_relation(self._gather(self.parsed, self._text))
             self._watch.start_timer(self.connection)
             stream: object = self.call(relation.__arrow_c_stream__)
             return stream
@@ -279,19 +297,34 @@ class QuerySession:
         with self.own_errors(parsed.text):
             self._watch.begin()
             self.prepare(parsed)
-            (column,) = self.call(lambda: self.connection.execute(parsed.text).fetchnumpy()).values()
+            if self._cluster is not None:
+                self.described = list(zip(("number",), map(str, self._make_relation(parsed.text).types), strict=True))
+            text = self._gather(parsed, parsed.text)
+            (column,) = self.call(lambda: self.connection.execute(text).fetchnumpy()).values()
         return column
+
+    def _gather(self, parsed: ParsedQuery, text: str) -> str:
+        """Let the workers of a cluster read the tables; return the query that is left for this process."""
+        if self._cluster is None or not self.tables:
+            return text
+        from tfrkit.ops.query.on_workers import gather_tables
+
+        with self._cluster.connect() as workers:
+            self._relation = None  # the tables are other ones from now on
+            try:
+                return gather_tables(self, workers, parsed, text, self._verify)
+            except SchemaError as error:
+                raise _mind_text(error) from None
 
     def prepare(self, parsed: ParsedQuery, *, everything: bool = False) -> None:
         """Register the tables of a query under their names, with the columns that the query may use."""
-        self._scans, self._relation = [], None
+        self._scans, self._relation, self.is_everything = [], None, everything
         for number, (name, table) in enumerate(self.tables.items()):
             scan = table.scan(parsed, everything=everything, threads=self._threads)
             self._scans.append(scan)
-            extra = [_name_classes(column) for column in table.class_columns if parsed.names_column(column.name)]
-            self._show(f"tfrkit_scan_{number}", name, scan, extra)
+            table.show(self.connection, name, f"tfrkit_scan_{number}", scan, parsed)
         for number, (name, content) in enumerate(self._objects.items()):
-            self._show(f"tfrkit_object_{number}", name, content, [])
+            show_as(self.connection, name, f"tfrkit_object_{number}", content)
 
     @contextlib.contextmanager
     def own_errors(self, text: str | None = None) -> Iterator[None]:
@@ -323,6 +356,8 @@ class QuerySession:
                 self._objects[name] = content
                 continue
             if content == "-":
+                if self._cluster is not None:
+                    refuse_pipes([content])
                 content = self._spool_stdin()
             self.tables[name] = QueryTable(content, verify=verify, infer=self._infer, on_error=self._on_error)
             left -= self.tables[name].take_as_bytes(left)
@@ -340,12 +375,6 @@ class QuerySession:
             while piece := reader.read(1 << 20):
                 file.write(piece)
         return path
-
-    def _show(self, hidden: str, name: str, content: Any, extra: list[str]) -> None:
-        columns = ", ".join(["*", *extra])
-        with defer_signals():
-            self.connection.register(hidden, content)
-            self.connection.execute(f"create or replace temp view {_quote(name)} as select {columns} from {hidden}")
 
     def _bind(self) -> Any:
         """Bind the query to the columns it names or, if that fails, to all columns."""
@@ -369,9 +398,9 @@ class QuerySession:
         self._relation = relation
         return relation
 
-    def _make_relation(self) -> Any:
+    def _make_relation(self, text: str | None = None) -> Any:
         def make() -> Any:
-            relation = self.connection.sql(self._text)
+            relation = self.connection.sql(self._text if text is None else text)
             _ = relation.types
             return relation
 
@@ -416,14 +445,3 @@ def _mind_text(error: Exception) -> Exception:
     if isinstance(error, SchemaError) and error.fault == NOT_TEXT:
         error.hint = Hint(Step("take it as bytes: {binary}", binary=[...]))
     return error
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _name_classes(column: Any) -> str:
-    """Return the SQL expression that converts class ids to names; NULL for an id without a name."""
-    names = ", ".join("'" + name.replace("\0", "").replace("'", "''") + "'" for name in column.classes)
-    ids = _quote(column.ids)
-    return f"case when {ids} >= 0 then ([{names}])[{ids} + 1] end as {_quote(column.name)}"

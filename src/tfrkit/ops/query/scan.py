@@ -22,6 +22,7 @@ from tfrkit.features.schema import Schema, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.feeds.arrow import ArrowStream
 from tfrkit.feeds.arrow_layout import Node, lay_out_columns
+from tfrkit.ops.query.engine import defer_signals
 from tfrkit.ops.query.errors import quote_name
 from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS, ParsedQuery, fold_name
 from tfrkit.storage.resolve import Address
@@ -47,6 +48,19 @@ class ClassColumn:
     classes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class KnownTable:
+    """What a worker of a cluster is given to know of a whole table, of which it reads one file.
+
+    `first_record` is the number of the file's first record in the table.
+    """
+
+    schema: Schema
+    is_raw: bool
+    class_columns: tuple[ClassColumn, ...]
+    first_record: int
+
+
 class QueryTable:
     """One table of a query: its files, and the names of its columns."""
 
@@ -57,12 +71,23 @@ class QueryTable:
         verify: Verify = "all",
         infer: Infer = "sample",
         on_error: OnError = "raise",
+        known: KnownTable | None = None,
     ) -> None:
-        shards = Shard.open_all(find_shards(address, incomplete="warn"))
+        shards = Shard.open_all(find_shards(address, incomplete="warn" if known is None else "ignore"))
         self.shard_set = ShardSet(shards, Policy(verify, on_error), infer=infer)
         self._binary: set[str] = set()
         self._batch_size: int | None = None
-        self._name_features()
+        self.first_record = 0
+        if known is None:
+            self._name_features()
+        else:
+            self.schema, self.is_raw, self.first_record = known.schema, known.is_raw, known.first_record
+            self._names = _name_columns(self.schema)
+            self.class_columns = list(known.class_columns)
+
+    def know(self, first_record: int) -> KnownTable:
+        """Return what another process must know to read a file of this table."""
+        return KnownTable(self.schema, self.is_raw, tuple(self.class_columns), first_record)
 
     def take_as_bytes(self, features: Collection[str]) -> set[str]:
         """Treat these text features as bytes; return the names of those that this table has."""
@@ -139,6 +164,11 @@ class QueryTable:
         is_whole = parsed.wants_all or bool(parsed.whole_structs)
         return TableScan(self, wanted, is_whole=is_whole, has_numbers=has_numbers, threads=threads)
 
+    def show(self, connection: Any, name: str, hidden: str, scan: TableScan, parsed: ParsedQuery) -> None:
+        """Register a scan under the name of the table, with the columns of class names that the query names."""
+        extra = [_name_classes(column) for column in self.class_columns if parsed.names_column(column.name)]
+        show_as(connection, name, hidden, scan, extra)
+
     def name_of(self, part: str, feature: str) -> str:
         """Return the column name of a feature."""
         return self._names[part, feature]
@@ -209,12 +239,12 @@ class TableScan(ArrowStream):
         ]
 
     def _lay_out_batches(self) -> Iterator[Node]:
-        first_row = 0
+        first_row = self._table.first_record
         try:
             for batch, num_rows in self._read():
                 yield self._lay_out(batch, num_rows, first_row)
                 first_row += num_rows
-                self.num_read = first_row
+                self.num_read = first_row - self._table.first_record
         except Exception as error:
             self.error = self.error or error
             raise
@@ -238,6 +268,26 @@ class TableScan(ArrowStream):
             numbers = np.arange(first_row, first_row + num_rows, dtype=np.int64)
             nodes.append((num_rows, 0, (None, numbers), ()))
         return num_rows, 0, (None,), tuple(nodes)
+
+
+def show_as(connection: Any, name: str, hidden: str, content: Any, extra: Sequence[str] = ()) -> None:
+    """Register an Arrow stream as a view with all its columns and the expressions `extra`."""
+    columns = ", ".join(["*", *extra])
+    with defer_signals():
+        connection.register(hidden, content)
+        connection.execute(f"create or replace temp view {quote_table(name)} as select {columns} from {hidden}")
+
+
+def quote_table(name: str) -> str:
+    """Quote the name of a table, also one that needs no quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _name_classes(column: ClassColumn) -> str:
+    """Return the SQL expression that converts class ids to names; NULL for an id without a name."""
+    names = ", ".join("'" + name.replace("\0", "").replace("'", "''") + "'" for name in column.classes)
+    ids = quote_table(column.ids)
+    return f"case when {ids} >= 0 then ([{names}])[{ids} + 1] end as {quote_table(column.name)}"
 
 
 def _select(schema: Schema, wanted: Sequence[tuple[str, str]]) -> Schema:
