@@ -1,8 +1,7 @@
 """Read a shard from its first frame to its last, raising or skipping damage.
 
 `FrameStream` keeps the position and handles damage; calls of the core consume the frames: they take (data, start, stop)
-and return their progress. An uncompressed file is one mapped span, read through a moving window so that memory stays
-bounded; a compressed file is inflated window by window.
+and return their progress. The bytes come from the windows of `windows.py`.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import InflateReader
 from tfrkit.container.faults import advise_repair, describe_truncated, fault_to_error, list_damage, locate_memory_error
 from tfrkit.container.shards import Shard
+from tfrkit.container.windows import InflateWindows, SpanWindows
 from tfrkit.errors import (
-    CompressionError,
     ContainerError,
     CorruptRecordError,
     Hint,
@@ -30,7 +29,7 @@ from tfrkit.errors import (
     TruncatedShardError,
     warn_caller,
 )
-from tfrkit.storage.base import ByteReader, ByteSource, ByteStream
+from tfrkit.storage.base import ByteSource
 
 # Number of records copied to bytes objects per step.
 _READ_RECORDS = 4096
@@ -56,7 +55,6 @@ _LOOK_NBYTES = 4 << 20
 _HEADER_NBYTES = 8 + 4
 _TRUNCATED = ("truncated_header", "truncated_payload")
 _MISPLACED = (*_TRUNCATED, "length_checksum")
-_CHECKSUMS = ("length_checksum", "payload_checksum")
 NO_LIMIT = 1 << 62
 
 Read = Callable[[ByteSource, int, int, int, Verify], tuple[Any, int, "_native.Fault | None"]]
@@ -146,118 +144,6 @@ class Policy:
         )
 
 
-class _SpanWindows:
-    """Windows into addressable bytes: a mapped file or memory."""
-
-    def __init__(self, reader: ByteReader, span: ByteSource, start: int, stop: int | None, *, releases: bool) -> None:
-        self._reader = reader
-        self._limit = len(span) if stop is None else stop
-        self._releases = releases
-        self._released = start
-        self.data = span
-        self.start = start
-        self.stop = start
-        self.base = 0  # offset in the shard of data[0]
-        self.grow(1)
-
-    @property
-    def is_final(self) -> bool:
-        return self.stop == self._limit
-
-    def grow(self, wanted: int) -> None:
-        """Make at least `wanted` bytes from `start` visible, or all that remain."""
-        if self._releases and self.start - self._released >= LIMITS.window_nbytes:
-            self._reader.release(self._released, self.start)
-            self._released = self.start
-        self.stop = min(self._limit, self.start + max(wanted, LIMITS.window_nbytes))
-
-
-class _InflateWindows:
-    """Windows of a compressed shard, a remote one, or a pipe, inflated one after the other."""
-
-    def __init__(self, shard: Shard, policy: Policy, member: int, base: int) -> None:
-        self._shard = shard
-        self._policy = policy
-        self.source: InflateReader | ByteReader | ByteStream = shard.reader
-        if shard.compression != "none":
-            self.source = InflateReader(shard.reader, shard.compression, start=member)
-        elif shard.nbytes is not None:
-            self.source = shard.reader.stream(base)
-        self.data: ByteSource = b""
-        self.start = 0
-        self.stop = 0
-        self.base = base
-        self.is_final = False
-        self.tear: CompressionError | None = None
-        self._member = member
-        self._first = base
-        self._sure = -1  # damage up to this offset is true damage
-        self.grow(1)
-
-    def grow(self, wanted: int) -> None:
-        kept = memoryview(self.data)[self.start : self.stop]
-        pieces: list[bytes | memoryview] = [kept] if len(kept) else []
-        have = len(kept)
-        # Kept bytes are copied, so a large window must grow by much.
-        target = max(wanted, have + 1 + have // 4)
-        while have < target and not self.is_final:
-            try:
-                piece = self.source.read(min(max(LIMITS.inflate_nbytes, target - have), 4 * LIMITS.inflate_nbytes))
-            except CompressionError as error:
-                self.tear = error
-                piece = b""
-            if not piece:
-                self.is_final = True
-            else:
-                pieces.append(piece)
-                have += len(piece)
-        self.base += self.start
-        self.data = pieces[0] if len(pieces) == 1 and isinstance(pieces[0], bytes) else b"".join(pieces)
-        self.start, self.stop = 0, len(self.data)
-        if self._shard.reader.is_remote and self._policy.verify != "none":
-            self._check_arrived()
-
-    def _check_arrived(self) -> None:
-        """Fetch remote bytes once more if a checksum fails: a byte may be wrong on its way, or in a cache."""
-        while True:
-            # Both checksums, even if this pass compares only lengths: another one may read the payloads from here.
-            _, at, fault = _native.check_frames(self.data, 0, self.stop, NO_LIMIT, "all")
-            offset = self.base + at
-            if fault is None or fault.kind not in _CHECKSUMS or offset <= self._sure:
-                return
-            self._sure = offset
-            again = self._fetch_again(offset, self.stop - at)
-            if again is not None and again != memoryview(self.data)[at:]:
-                self.data = bytes(memoryview(self.data)[:at]) + again
-                self.stop = len(self.data)
-
-    def _fetch_again(self, offset: int, nbytes: int) -> bytes | None:
-        """Read inflated bytes of the shard past any cache; None if a compressed shard does not inflate so far."""
-        reader, compression = self._shard.reader, self._shard.compression
-        if compression == "none":
-            return reader.read_ranges([(offset, offset + nbytes)], fresh=True)[0]
-        source = InflateReader(reader, compression, start=self._member, fresh=True)
-        pieces: list[bytes] = []
-        skipped = offset - self._first
-        try:
-            while skipped > 0 and (piece := source.read(skipped)):
-                skipped -= len(piece)
-            while nbytes > 0 and (piece := source.read(nbytes)):
-                pieces.append(piece)
-                nbytes -= len(piece)
-        except CompressionError:
-            return None
-        if skipped or nbytes:
-            return None
-        self.source, self.is_final = source, False
-        return b"".join(pieces)
-
-    def give_up(self) -> None:
-        """Treat the current position as the end of the shard."""
-        self.start = self.stop
-        self.is_final = True
-
-
 class Stretch(NamedTuple):
     """Contiguous frames of one shard: bytes [start, stop) of `data`, and the result of reading them (`taken`).
 
@@ -331,15 +217,15 @@ class FrameStream:
         self.num_unusable = 0  # records that were skipped although their frames are sound
         self.verify: Verify = policy.verify if verify is None else verify
         shard.start_reading()
-        self._windows: _SpanWindows | _InflateWindows
+        self._windows: SpanWindows | InflateWindows
         if within is not None:
             self.record = within.record
-            self._windows = _SpanWindows(shard.reader, within.data, within.start, within.stop, releases=False)
+            self._windows = SpanWindows(shard.reader, within.data, within.start, within.stop, releases=False)
             self._windows.base = within.offset - within.start
         elif shard.compression == "none" and (span := shard.reader.span()) is not None:
-            self._windows = _SpanWindows(shard.reader, span, start, None, releases=releases)
+            self._windows = SpanWindows(shard.reader, span, start, None, releases=releases)
         else:
-            self._windows = _InflateWindows(shard, policy, member, start)
+            self._windows = InflateWindows(shard, member, start, checks=policy.verify != "none")
 
     @property
     def offset(self) -> int:
@@ -354,7 +240,7 @@ class FrameStream:
     def torn_member(self) -> int | None:
         """Stored offset of the compressed member whose damage ended the stream, or None."""
         windows = self._windows
-        if isinstance(windows, _SpanWindows) or windows.tear is None or not isinstance(windows.source, InflateReader):
+        if isinstance(windows, SpanWindows) or windows.tear is None or not isinstance(windows.source, InflateReader):
             return None
         return windows.source.member_offset
 
@@ -400,7 +286,7 @@ class FrameStream:
         Damage is raised, or recorded and skipped, by the policy.
         """
         windows = self._windows
-        if isinstance(windows, _SpanWindows):
+        if isinstance(windows, SpanWindows):
             # The file may have been truncated between two steps. The core handles truncation; Python code that holds
             # views of the file does not.
             self.shard.reader.check_unchanged()
@@ -442,7 +328,7 @@ class FrameStream:
         return fault.kind != "truncated_payload" or fault.stored <= self._max_length()
 
     def _max_length(self) -> int:
-        if isinstance(self._windows, _SpanWindows):
+        if isinstance(self._windows, SpanWindows):
             return 1 << 62
         if self.shard.compression == "none" and self.shard.nbytes is not None:
             return max(0, self.shard.nbytes - self.offset)
@@ -459,7 +345,7 @@ class FrameStream:
         return self._wasted_nbytes > self._windows.base + len(self._windows.data)
 
     def _grow(self, wanted: int) -> None:
-        if isinstance(self._windows, _InflateWindows):
+        if isinstance(self._windows, InflateWindows):
             self._search = None  # it would keep the bytes of the previous window alive
         self._windows.grow(wanted)
 
@@ -550,14 +436,14 @@ class FrameStream:
         offset = self.offset
         windows.start += 1
         # A span is complete, so a candidate may end after the window; for a stream, more has to be inflated first.
-        is_whole = isinstance(windows, _SpanWindows)
+        is_whole = isinstance(windows, SpanWindows)
         while True:
             found, windows.start = self._get_search().find_next(
                 windows.start, windows.stop, is_whole or windows.is_final, self._max_length()
             )
             if found or windows.is_final:
                 return True
-            if isinstance(windows, _InflateWindows) and self.offset - offset > self._policy.search_nbytes:
+            if isinstance(windows, InflateWindows) and self.offset - offset > self._policy.search_nbytes:
                 windows.give_up()
                 return False
             self._grow(windows.stop - windows.start + LIMITS.inflate_nbytes)
