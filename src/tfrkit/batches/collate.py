@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
-from tfrkit._types import Int64Array, Row
-from tfrkit.codec.columns import ABSENT, PRESENT, UNSET, BytesColumn, Column, Ragged
+from tfrkit._types import Row
+from tfrkit.codec.columns import ABSENT, PRESENT, UNSET, BytesColumn, Column, Ragged, to_splits
 from tfrkit.codec.decode import Batch
 from tfrkit.errors import MissingFeatureError, ShapeError, TfrkitError
 from tfrkit.features.schema import Schema
@@ -79,7 +79,7 @@ def _stack_values(name: str, values: list[Any], like: Column | None) -> Column:
         return column
     elif isinstance(first, list) and all(isinstance(item, bytes) for value in values for item in value):
         items = [item for value in values for item in value]
-        return Ragged(BytesColumn.from_values(items), _split_by(map(len, values)))
+        return Ragged(BytesColumn.from_values(items), to_splits([*map(len, values)]))
     if isinstance(like, list) and all(isinstance(value, np.ndarray) for value in values):
         if len({(value.shape, value.dtype) for value in values}) > 1:
             return values
@@ -136,7 +136,7 @@ def _join_like(values: Sequence[Any], like: Ragged) -> Ragged | None:
         if joined is None:
             return None
     counts = iter(lengths)
-    splits = _split_by(next(counts) if state == PRESENT else 0 for state in states)
+    splits = to_splits([next(counts) if state == PRESENT else 0 for state in states])
     has_presence = like.presence is not None or len(given) < len(values)
     return Ragged(joined, splits, np.array(states, np.uint8) if has_presence else None)
 
@@ -151,13 +151,6 @@ def _gather_like(items: list[Any], inner: Column) -> Column | None:
     objects = np.empty(len(items), object)
     objects[:] = items
     return objects
-
-
-def _split_by(lengths: Iterable[int]) -> Int64Array:
-    counts = np.fromiter(lengths, np.int64)
-    splits = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=splits[1:])
-    return splits
 
 
 def describe_batch(batch: Batch, known: Schema, varying: Collection[str] = ()) -> Schema:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import Int64Array, OnError
+from tfrkit.batches.collate import count_rows
 from tfrkit.batches.decode_specs import (
     DecodeSpec,
     RawOptions,
@@ -22,7 +23,7 @@ from tfrkit.batches.decode_specs import (
 )
 from tfrkit.batches.device_images import EncodedImages, require_device_options, split_images
 from tfrkit.batches.raw_images import RawShapes, find_size_features, read_shapes, stack_raw
-from tfrkit.codec.columns import BytesColumn, Column, Ragged
+from tfrkit.codec.columns import BytesColumn, Column, Ragged, to_splits
 from tfrkit.codec.decode import Batch
 from tfrkit.errors import CodecError, FeatureKindError, Hint, MissingFeatureError, Step
 from tfrkit.features.schema import Schema, describe_missing, find_nearest_name, show_name
@@ -127,7 +128,7 @@ class DecodeStage:
         dropped = [(row, _say_where(failed[row], row, locate)) for row in sorted(failed)]
         if on_error == "raise":
             raise dropped[0][1]
-        num_rows = _count_rows(decoded)
+        num_rows = count_rows(decoded) or 0
         kept = np.delete(np.arange(num_rows), [row for row, _ in dropped])
         return _take_rows_of_batch(decoded, kept), dropped
 
@@ -422,14 +423,6 @@ def _is_sequence(batch: Batch) -> bool:
     return set(batch) == {"context", "feature_lists"} and all(isinstance(part, dict) for part in batch.values())
 
 
-def _count_rows(batch: Batch) -> int:
-    for column in batch.values():
-        num_rows = _count_rows(column) if isinstance(column, dict) else len(column)
-        if num_rows:
-            return num_rows
-    return 0
-
-
 def _take_rows_of_batch(batch: Batch, rows: Int64Array) -> Batch:
     return {
         name: _take_rows_of_batch(column, rows) if isinstance(column, dict) else take_rows(column, rows)
@@ -449,8 +442,7 @@ def take_rows(column: Column, rows: Int64Array) -> Column:
         return BytesColumn(taken.data, taken.offsets, presence)
     if isinstance(column, Ragged):
         lengths = column.lengths[rows]
-        splits = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(lengths, out=splits[1:])
+        splits = to_splits(lengths)
         starts = np.repeat(column.row_splits[:-1][rows] - splits[:-1], lengths)
         presence = None if column.presence is None else column.presence[rows]
         return Ragged(take_rows(column.values, starts + np.arange(splits[-1])), splits, presence)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tfrkit.cli.build_options import parse_pairs
-from tfrkit.cli.options import Output, Paths
+from tfrkit.cli.options import Output, Paths, split_names
 from tfrkit.cli.reshape_options import JSON_HELP, OnCluster, Rewriting, run_reshape
 
 HELP = f"""Rewrite files with another compression or with features edited.
@@ -67,8 +67,3 @@ def run(
         how=how,
         on=on,
     )
-
-
-def split_names(texts: list[str] | None) -> list[str]:
-    """Split names given by repeated options or separated by commas."""
-    return [name.strip() for text in texts or () for name in text.split(",") if name.strip()]

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, Changing, name_place, print_changed, sum_up
-from tfrkit.cli.convert import split_names
 from tfrkit.cli.exit_codes import ExitCode
-from tfrkit.cli.options import FilePaths
+from tfrkit.cli.options import FilePaths, split_names
 from tfrkit.cli.output import count_noun, set_verdict
 
 if TYPE_CHECKING:

@@ -154,3 +154,8 @@ def spread_groups(run: Callable[..., int]) -> Callable[..., int]:
     call.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
     call.__annotations__ = {one.name: one.annotation for one in parameters}
     return call
+
+
+def split_names(texts: list[str] | None) -> list[str]:
+    """Split names given by repeated options or separated by commas."""
+    return [name.strip() for text in texts or () for name in text.split(",") if name.strip()]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tfrkit.cli.exit_codes import ExitCode
-from tfrkit.cli.options import EngineAddress, EngineOption, Force, FormatOption, Jobs, Paths
+from tfrkit.cli.options import EngineAddress, EngineOption, Force, FormatOption, Jobs, Paths, split_names
 from tfrkit.cli.output import count_noun, print_line, print_result, print_table, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 
@@ -60,14 +60,9 @@ KINDS = {
 }
 
 
-def split_names(text: str) -> list[str]:
-    """Split comma-separated names."""
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
 def check_names(text: str | None) -> str | None:
     """Raise if the option is given without a name."""
-    if text is not None and not split_names(text):
+    if text is not None and not split_names([text]):
         raise typer.BadParameter("expected feature names separated by commas")
     return text
 
@@ -106,7 +101,7 @@ def run(
         paths,
         html=html,
         deep=deep,
-        features=None if features is None else split_names(features),
+        features=None if features is None else split_names([features]),
         jobs=jobs,
         on_error=on_error,
         force=force,

@@ -23,7 +23,7 @@ from tfrkit.codec.arrow_columns import (
     pick_column,
 )
 from tfrkit.codec.coerce import Coercer, Floats
-from tfrkit.codec.columns import ABSENT, PRESENT, BytesColumn, Column, Ragged
+from tfrkit.codec.columns import ABSENT, PRESENT, BytesColumn, Column, Ragged, to_splits
 from tfrkit.codec.encode_columns import encode_columns
 from tfrkit.codec.frame_columns import (
     IN_MEMORY,
@@ -197,7 +197,7 @@ def _make_column(name: str, values: Any, lengths: Any, missing: Any, coercer: Co
     if not isinstance(values, BytesColumn) and values.dtype == np.float64 and (floats != "float64"):
         values = coercer.to_float32(name, values, must_be_exact=floats == "ask")
     if lengths is not None:
-        return Ragged(values, _accumulate(lengths), presence)
+        return Ragged(values, to_splits(lengths), presence)
     if isinstance(values, BytesColumn):
         return BytesColumn(values.data, values.offsets, presence)
     if presence is None:
@@ -205,13 +205,7 @@ def _make_column(name: str, values: Any, lengths: Any, missing: Any, coercer: Co
     if values.dtype == np.float64:
         [(_, _, data, offsets, _, _, _)], _ = encode_columns({name: values}, coercer=coercer, floats=floats)
         return BytesColumn(data, offsets, presence)
-    return Ragged(values[presence == PRESENT], _accumulate(presence == PRESENT), presence)
-
-
-def _accumulate(lengths: Any) -> Any:
-    splits = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=splits[1:])
-    return splits
+    return Ragged(values[presence == PRESENT], to_splits(presence == PRESENT), presence)
 
 
 def _explain(error: BaseException) -> str:

@@ -22,6 +22,18 @@ Column = Any
 _COPIED_AT_ONCE = 16
 
 
+def to_splits(lengths: Sequence[int] | np.ndarray[Any, Any]) -> Int64Array:
+    """Return where each row starts and the last one stops, from the number of values of each.
+
+    Example:
+        >>> to_splits([2, 0, 1]).tolist()
+        [0, 2, 2, 3]
+    """
+    splits = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=splits[1:])
+    return splits
+
+
 class BytesColumn(Sequence[bytes]):
     """One bytes value per row, kept in one buffer: value `i` is `data[offsets[i]:offsets[i + 1]]`.
 
@@ -125,9 +137,7 @@ class ViewedBytes(BytesColumn):
     def offsets(self) -> Int64Array:  # type: ignore[override]
         views = self._views
         if views is not None and "offsets" not in self._made:
-            offsets = np.zeros(len(views) + 1, np.int64)
-            np.cumsum(views.lengths(), out=offsets[1:])
-            self._made.setdefault("offsets", offsets)
+            self._made.setdefault("offsets", to_splits(views.lengths()))
         return self._made["offsets"]  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
@@ -187,9 +197,7 @@ class Ragged(Sequence[Any]):
     def from_rows(cls, rows: Iterable[Any], dtype: Any = np.int64) -> Ragged:
         """Join rows of numbers into one column."""
         arrays = [np.asarray(row, dtype) for row in rows]
-        splits = np.zeros(len(arrays) + 1, np.int64)
-        np.cumsum([len(a) for a in arrays], out=splits[1:])
-        return cls(np.concatenate(arrays) if arrays else np.empty(0, dtype), splits)
+        return cls(np.concatenate(arrays) if arrays else np.empty(0, dtype), to_splits([len(a) for a in arrays]))
 
     def __len__(self) -> int:
         return max(0, len(self.row_splits) - 1)

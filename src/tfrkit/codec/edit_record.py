@@ -16,6 +16,7 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import Record
+from tfrkit.codec.tensor_proto import encode_varint
 from tfrkit.errors import CodecError, FeatureKindError, SchemaError, WireError
 from tfrkit.features.schema import decode_name, encode_name, show_name
 
@@ -206,7 +207,7 @@ def encode_feature(kind: CastKind, values: list[Any]) -> bytes:
     elif kind == "float":
         content = delimit(1, np.array(values, "<f4").tobytes())
     else:
-        content = delimit(1, b"".join(_varint(value & (1 << 64) - 1) for value in values))
+        content = delimit(1, b"".join(encode_varint(value & (1 << 64) - 1) for value in values))
     return delimit(_KIND_FIELDS[kind], content)
 
 
@@ -314,17 +315,8 @@ def _refuse() -> WireError:
     return WireError("record is not a well-formed protobuf message of its kind")
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def delimit(number: int, content: bytes) -> bytes:
     """Encode a field of a message: tag, length, content."""
     if len(content) <= 0x7F and number <= 0xF:
         return bytes((number << 3 | DELIMITED, len(content))) + content
-    return _varint(number << 3 | DELIMITED) + _varint(len(content)) + content
+    return encode_varint(number << 3 | DELIMITED) + encode_varint(len(content)) + content

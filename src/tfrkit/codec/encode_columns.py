@@ -12,7 +12,7 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit.codec.coerce import Coercer, Floats, is_masked
-from tfrkit.codec.columns import ABSENT, PRESENT, UNSET, BytesColumn, Ragged
+from tfrkit.codec.columns import ABSENT, PRESENT, UNSET, BytesColumn, Ragged, to_splits
 from tfrkit.codec.tensor_proto import encode_tensor_head, encode_varint
 from tfrkit.errors import ShapeError
 from tfrkit.features.schema import show_name
@@ -204,8 +204,7 @@ def _encode_values(name: str, column: Sequence[Any], coercer: Coercer, expected:
         lengths[i] = len(values)
         pieces.append(values)
     coercer.row = first_row
-    splits = np.zeros(len(column) + 1, np.int64)
-    np.cumsum(lengths, out=splits[1:])
+    splits = to_splits(lengths)
     states = presence if (presence != PRESENT).any() else None
     if expected == "bytes":
         joined = BytesColumn.from_values([item for piece in pieces for item in piece])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from tfrkit.container.codecs import SUFFIX_PATTERN, WRITTEN_SUFFIXES
+from tfrkit.storage.addresses import has_scheme
 
 SHARD_SUFFIXES: Final = ("tfrecord", "tfrecords", "tfrec", "tfr", "record", "records")
 """Suffixes of record files, before the suffix of the compression."""
@@ -56,3 +59,11 @@ def strip_output_suffix(path: str) -> str | None:
     """
     found = _OUTPUT_NAME.search(path)
     return None if found is None else path[: found.start()]
+
+
+def title_files(paths: Sequence[str]) -> str:
+    """Return the title of a dataset: the name of its file, or of its folder with the number of files."""
+    if len(paths) == 1:
+        return os.path.basename(paths[0])
+    folder = os.path.commonpath([path if has_scheme(path) else os.path.abspath(path) for path in paths])
+    return f"{os.path.basename(folder)}, {len(paths)} files"

@@ -15,7 +15,7 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import Int64Array
-from tfrkit.codec.columns import PRESENT, BytesColumn, Column, Ragged
+from tfrkit.codec.columns import PRESENT, BytesColumn, Column, Ragged, to_splits
 from tfrkit.codec.tensor_proto import encode_tensor, encode_tensor_head, encode_varint
 from tfrkit.errors import SchemaError, ShapeError
 from tfrkit.features.arrow_schema import ArrowField, ArrowType, is_kept_as_bytes
@@ -229,8 +229,7 @@ def spread(values: Column, mask: Mask) -> Column:
         spread = np.zeros((len(mask), *values.shape[1:]), values.dtype)
         spread[mask] = values
         return spread
-    places = np.zeros(len(mask) + 1, np.int64)
-    np.cumsum(mask, out=places[1:])
+    places = to_splits(mask)
     if isinstance(values, BytesColumn):
         return BytesColumn(values.data, values.offsets[places])
     presence = None
@@ -262,9 +261,7 @@ def _join(column: Column, arrow_type: ArrowType) -> Column:
     sizes = np.array([array.shape for array in arrays], np.int64).reshape(len(arrays), depth)
     for level in reversed(range(depth)):
         lengths = np.repeat(sizes[:, level], np.prod(sizes[:, :level], axis=1))
-        splits = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=splits[1:])
-        joined = Ragged(joined, splits)
+        joined = Ragged(joined, to_splits(lengths))
     return joined
 
 

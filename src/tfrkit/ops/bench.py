@@ -23,7 +23,7 @@ from tfrkit.container.writer import frame_records
 from tfrkit.errors import CodecError, TfrkitError
 from tfrkit.features.schema import Schema
 from tfrkit.images.decode import decode_image
-from tfrkit.ops.bench_gpu import GpuDecoding, time_gpu
+from tfrkit.ops.bench_gpu import GpuDecoding, measure_seconds, time_gpu
 from tfrkit.orders.order import Order, Shuffled, Whole, WindowShuffled, score_mixing
 from tfrkit.passes.walk import open_shards, walk_frames
 from tfrkit.storage.memory import MemoryReader
@@ -159,7 +159,7 @@ def _time_file(shard: Shard, num_records: int, plain_nbytes: int, ratio: float) 
     per_record = plain_nbytes / num_records
     wanted = min(shard.nbytes or 0, max(1, round(plain_nbytes * ratio)))
     _drop_cache(shard)
-    seconds = _time(lambda: _read_through(shard, wanted))
+    seconds = measure_seconds(lambda: _read_through(shard, wanted))
     steps = [TimedStep("disk", seconds / wanted * ratio * per_record, per_record)]
     if shard.compression == "none":
         return steps
@@ -171,7 +171,7 @@ def _time_file(shard: Shard, num_records: int, plain_nbytes: int, ratio: float) 
         while inflated < plain_nbytes and (piece := reader.read(_PIECE)):
             inflated += len(piece)
 
-    seconds = _time(inflate)
+    seconds = measure_seconds(inflate)
     return [*steps, TimedStep("inflate", seconds / max(1, inflated) * per_record, per_record)]
 
 
@@ -244,7 +244,7 @@ def _time_compression(compression: Compression, records: list[bytes], schema: Sc
             deflater = Deflater(compression, "default")
             packed = bytes(deflater.write(plain)) + deflater.finish()
 
-        write_seconds = _time(deflate)
+        write_seconds = measure_seconds(deflate)
     else:
         write_seconds = _time_best(lambda: bytearray(plain))
 
@@ -270,11 +270,5 @@ def _score_shuffles(num_records: int) -> dict[str, float]:
     return {name: round(score_mixing(order), 3) for name, order in orders.items()}
 
 
-def _time(work: Callable[[], object]) -> float:
-    before = time.perf_counter()
-    work()
-    return max(1e-9, time.perf_counter() - before)
-
-
 def _time_best(work: Callable[[], object]) -> float:
-    return min(_time(work) for _ in range(3))
+    return min(measure_seconds(work) for _ in range(3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,8 +72,8 @@ def time_gpu(records: list[bytes], schema: Schema, *, device: str = "cuda", **op
         warnings.simplefilter("ignore", CpuImagesWarning)
         read_gpu()  # loads the decoder
         num_left = feed.on_cpu.total()
-        gpu = num_images / min(_time(read_gpu) for _ in range(2))
-    cpu = num_images / min(_time(lambda: _read(on_cpu.run(epoch=0))) for _ in range(2))
+        gpu = num_images / min(measure_seconds(read_gpu) for _ in range(2))
+    cpu = num_images / min(measure_seconds(lambda: _read(on_cpu.run(epoch=0))) for _ in range(2))
     return GpuDecoding(cpu, gpu, _judge(cpu, gpu, num_left / num_images, feed.on_cpu.most_common(1)))
 
 
@@ -90,7 +90,8 @@ def _read(batches: Iterable[Any]) -> None:
         pass
 
 
-def _time(work: Any) -> float:
+def measure_seconds(work: Callable[[], object]) -> float:
+    """Return the duration of a call in seconds, above 0."""
     before = time.perf_counter()
     work()
     return max(1e-9, time.perf_counter() - before)

@@ -13,6 +13,7 @@ import numpy as np
 from tfrkit._types import Row
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.codec.decode import Decoder
+from tfrkit.container.names import title_files
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import (
@@ -36,7 +37,6 @@ from tfrkit.pictures.picture import Picture, PictureReader, Span
 from tfrkit.pictures.pixels import ShapeWord, read_shape, require_raw_shape
 from tfrkit.pictures.tiles import Sheet, SheetLayout
 from tfrkit.sidecars.class_names import ClassNames
-from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.resolve import Address, expand_home, open_writer
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def sheet(
         drawn = _draw(pictures, numbers, scanned, columns=columns, side=size)
         report = SheetReport(target, *drawn.image.size, len(shard_set.records), seed, notes=pictures.notes)
         report.tiles, report.findings = drawn.tiles, drawn.findings
-        drawn.sheet.write_title(_name_dataset(paths), _describe_choice(report, len(numbers)))
+        drawn.sheet.write_title(title_files(paths), _describe_choice(report, len(numbers)))
         _write_png(drawn.image, target)
         return report
     finally:
@@ -294,13 +294,6 @@ def _check_target(target: str, paths: list[str], force: bool) -> None:
     if not target.lower().endswith(".png"):
         raise ValueError(f"output expected a name that ends in .png, got {target!r}")
     require_output(target, sources=paths, force=force)
-
-
-def _name_dataset(paths: list[str]) -> str:
-    if len(paths) == 1:
-        return os.path.basename(paths[0])
-    folder = os.path.commonpath([path if has_scheme(path) else os.path.abspath(path) for path in paths])
-    return f"{os.path.basename(folder)}, {len(paths)} files"
 
 
 def _describe_choice(report: SheetReport, shown: int) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from tfrkit._types import Int64Array, Row
 from tfrkit.codec.coerce import Coercer
 from tfrkit.codec.column_frames import ColumnFramer, Frames, PlainColumn, frame_columns
-from tfrkit.codec.columns import ABSENT, PRESENT, BytesColumn, Column, Ragged
+from tfrkit.codec.columns import ABSENT, PRESENT, BytesColumn, Column, Ragged, to_splits
 from tfrkit.codec.encode_columns import encode_columns, rows_of_columns
 from tfrkit.codec.tensor_proto import encode_tensor
 from tfrkit.sources.base import FrameReader
@@ -162,9 +162,7 @@ class ColumnSpool(FrameReader):
             return _encode_tensors(values, presence)
         if presence is None:
             return values
-        splits = np.zeros(len(values) + 1, np.int64)
-        np.cumsum(presence == PRESENT, out=splits[1:])
-        return Ragged(values[presence == PRESENT], splits, presence)
+        return Ragged(values[presence == PRESENT], to_splits(presence == PRESENT), presence)
 
     def open_framer(self, keys: Mapping[str, str]) -> Callable[[Int64Array], Frames]:
         """Return a thread-safe function that encodes rows, by number, as frames; `keys` renames columns."""
@@ -225,7 +223,7 @@ class ColumnSpool(FrameReader):
             tensors = BytesColumn.from_values([encode_tensor(np.ascontiguousarray(row)) for row in lists])
             return BytesColumn(tensors.data, tensors.offsets, presence)
         starts, stops = splits[:-1][rows], splits[1:][rows]
-        row_splits = _accumulate(stops - starts)
+        row_splits = to_splits(stops - starts)
         items = _spread(starts, row_splits)
         data, offsets = self._take(index, self._map(index, "offsets", "<i8"), _as_slice(items), "u1")
         return Ragged(BytesColumn(data, offsets), row_splits, presence)
@@ -237,7 +235,7 @@ class ColumnSpool(FrameReader):
             offsets = np.asarray(splits[rows.start : rows.stop + 1])
             return values[offsets[0] : offsets[-1]], offsets - offsets[0]
         starts, stops = splits[:-1][rows], splits[1:][rows]
-        offsets = _accumulate(stops - starts)
+        offsets = to_splits(stops - starts)
         return values[_spread(starts, offsets)], offsets
 
     def _map(self, index: int, part: str, dtype: str) -> Any:
@@ -258,12 +256,6 @@ def _as_slice(numbers: Int64Array) -> slice | Int64Array:
     if last - first == len(numbers) - 1 and bool((np.diff(numbers) == 1).all()):
         return slice(first, last + 1)
     return numbers
-
-
-def _accumulate(lengths: Int64Array) -> Int64Array:
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
 
 
 def _spread(starts: Int64Array, offsets: Int64Array) -> Int64Array:

@@ -15,6 +15,7 @@ from tfrkit._types import Int64Array, Record, Row
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.survey import Surveyed, find_schema
 from tfrkit.codec.decode import Decoder
+from tfrkit.container.names import title_files
 from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, Finding, Policy, read_records
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import (
@@ -64,7 +65,7 @@ class Opened:
             raise StorageError(
                 "expected a file, got a pipe, which can be read only once", shard=pipes[0], hint="save it first"
             )
-        self.name = name_dataset(self.paths)
+        self.name = title_files(self.paths)
         self.stamp = _stamp_files(self.paths)
         self._set = ShardSet(shards, Policy())
         self.sidecars = self._set.sidecars
@@ -408,14 +409,6 @@ def to_json_damage(opened: Opened, finding: Finding) -> dict[str, Any]:
         "kind": finding.kind,
         "hint": f"copy what is readable: tfr repair {finding.shard}",
     }
-
-
-def name_dataset(paths: Sequence[str]) -> str:
-    """Return the name of a dataset for a title: its file, or its folder and the number of files."""
-    if len(paths) == 1:
-        return os.path.basename(paths[0])
-    folder = os.path.commonpath([path if has_scheme(path) else os.path.abspath(path) for path in paths])
-    return f"{os.path.basename(folder)}, {len(paths)} files"
 
 
 def _stamp_files(paths: Sequence[str]) -> str:

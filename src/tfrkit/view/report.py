@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tfrkit.container.names import title_files
 from tfrkit.features.schema import Schema, encode_name
 from tfrkit.ops.preview import value_to_json
 from tfrkit.ops.stats.bytes import BytesSummary
@@ -15,7 +16,6 @@ from tfrkit.ops.stats.numbers import NumberSummary
 from tfrkit.ops.stats.picks import Pick
 from tfrkit.ops.stats.stats import Collected, Stats
 from tfrkit.ops.verify.result import FindingKind, Verification, VerifyFinding
-from tfrkit.view.opened import name_dataset
 from tfrkit.view.thumbnails import Spot, Thumbnails
 from tfrkit.view.warnings import drop_twins, list_warnings
 
@@ -50,7 +50,7 @@ def make_report(
     shown = _Shown(pictures, find, {file["path"]: file["split"] for file in result.files})
     features = _list_features(collected, [split["name"] for split in result.splits])
     return {
-        "title": name_dataset([file["path"] for file in result.files]) if result.files else "",
+        "title": title_files([file["path"] for file in result.files]) if result.files else "",
         "kind": result.kind,
         "records": result.records,
         "bytes": sum(file["bytes"] or 0 for file in result.files),

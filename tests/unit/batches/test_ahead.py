@@ -194,7 +194,7 @@ def test_shards_are_inflated_on_other_threads(tmp_path: Path, way: str, monkeypa
     write_shards(tmp_path, "zlib")
     ds = tfr.open(tmp_path)
     _ = ds.schema
-    monkeypatch.setattr("tfrkit.container.records.InflateReader", Watched)
+    monkeypatch.setattr("tfrkit.container.windows.InflateReader", Watched)
     monkeypatch.setattr(ahead, "choose_threads", lambda given: given or 2)
     assert collect(WAYS[way](ds, 2))[0]
     assert names

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from tfrkit.codec.columns import PRESENT, BytesColumn, Column, Ragged
+from tfrkit.codec.columns import PRESENT, BytesColumn, Column, Ragged, to_splits
 from tfrkit.errors import Hint, SchemaError, Step
 from tfrkit.features.schema import show_name
 from tfrkit.features.spec import Spec
@@ -212,9 +212,7 @@ class _Spool:
                 f"feature {show_name(self._feature)} expected tensors of one dtype, got {', '.join(map(str, kinds))}",
                 hint=_LEAVE_OUT,
             )
-        splits = np.zeros(len(arrays) + 1, np.int64)
-        np.cumsum([array.size for array in arrays], out=splits[1:])
-        self._add_splits(f"{name}/row_splits", splits)
+        self._add_splits(f"{name}/row_splits", to_splits([array.size for array in arrays]))
         self._append(f"{name}/values", np.concatenate([array.reshape(-1) for array in arrays]))
         if len(ranks) > 1:
             raise SchemaError(
