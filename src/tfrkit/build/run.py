@@ -96,7 +96,10 @@ def build(
         >>> report.written, report.splits["test"]["records"]
         (100, 10)
     """
+    given = locals()
     # Imported here, because `import tfrkit` imports this module, and reading a dataset needs none of these modules.
+    from dataclasses import fields
+
     from tfrkit.build.parts import carry_out_part
     from tfrkit.build.prepare import BuildOptions
     from tfrkit.build.session import carry_out, preview
@@ -113,10 +116,8 @@ def build(
     if overwrite is not None:
         warnings.warn("overwrite is deprecated, use force", DeprecationWarning, stacklevel=2)
         force = force or overwrite
-    # In the order of the fields of BuildOptions.
-    layout = (splits, shards, shard_size, seed, order, stratify, group)
-    writing = (read_compression(compression), level, keys or {}, on_bad, jobs, force)
-    options = BuildOptions(*layout, *writing, engine=engine, engine_address=engine_address, part=part)
+    given |= {"compression": read_compression(compression), "keys": keys or {}, "force": force}
+    options = BuildOptions(**{field.name: given[field.name] for field in fields(BuildOptions)})
     chosen: Any = source
     if not isinstance(chosen, base.Source):
         if is_table(chosen) and schema is None:
