@@ -96,13 +96,12 @@ class FrameEditor {
         if (result == EditResult::kDone && !FinishFrame(&frames, frame)) result = EditResult::kOutOfMemory;
         if (result != EditResult::kDone) {
           frames.Truncate(frame);
-          return Fault{FaultKind::kWire, -1, 0, 0, 0};
+          return result == EditResult::kOutOfMemory ? kNoMemory : Fault{FaultKind::kWire, -1, 0, 0, 0};
         }
         return Fault{};
       });
     });
     call.Finish(run);
-    if (result == EditResult::kOutOfMemory) run.fault.kind = FaultKind::kNoMemory;
     const bool is_odd = result == EditResult::kOdd;
     return nb::make_tuple(ToArray(std::move(frames)), run.num_frames, run.next,
                           is_odd ? nb::object(nb::none()) : ToPython(run.fault, run.resume, run.num_frames));

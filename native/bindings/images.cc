@@ -1,7 +1,10 @@
 // Pixels: the resize, and what a JPEG says of itself.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string_view.h>
 
 #include <new>
+#include <optional>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -55,11 +58,12 @@ class PixelBuffer {
 };
 
 void Resize(nb::handle source, nb::handle target, size_t height, size_t width, size_t top, size_t left,
-            bool nearest, bool antialias) {
+            std::string_view name, bool antialias) {
   const PixelBuffer from(source, PyBUF_STRIDED_RO);
   const PixelBuffer to(target, PyBUF_STRIDED);
-  const ResizeOptions options{
-      nearest ? Filter::kNearest : Filter::kBilinear, antialias, height, width, top, left};
+  const std::optional<Filter> filter = FindFilter(name);
+  if (!filter) throw nb::value_error("filter expected 'bilinear' or 'nearest'");
+  const ResizeOptions options{*filter, antialias, height, width, top, left};
   bool is_done;
   {
     nb::gil_scoped_release release;
@@ -125,7 +129,7 @@ nb::tuple WalkScans(nb::handle data) {
 void BindImages(nb::module_& m) {
   m.def(
       "resize_image", &Resize, nb::arg("source"), nb::arg("target"), nb::arg("height"), nb::arg("width"),
-      nb::arg("top"), nb::arg("left"), nb::arg("nearest"), nb::arg("antialias"),
+      nb::arg("top"), nb::arg("left"), nb::arg("filter"), nb::arg("antialias"),
       "Fill target, uint8 (height, width, channels), with a window of the source resized to height x width.");
   m.def(
       "resize_bicubic", &ResizeCubic, nb::arg("source"), nb::arg("target"),

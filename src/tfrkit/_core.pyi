@@ -211,7 +211,7 @@ def list_folder(path: bytes) -> tuple[bytes, numpy.typing.NDArray[numpy.int64], 
     Sorted names, each with a zero byte after it (a folder: a slash and a zero byte); sizes, -1 for pipes and devices; times of change (ns).
     """
 
-def resize_image(source: object, target: object, height: int, width: int, top: int, left: int, nearest: bool, antialias: bool) -> None:
+def resize_image(source: object, target: object, height: int, width: int, top: int, left: int, filter: str, antialias: bool) -> None:
     """
     Fill target, uint8 (height, width, channels), with a window of the source resized to height x width.
     """

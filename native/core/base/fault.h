@@ -35,4 +35,7 @@ struct Fault {
   explicit operator bool() const { return kind != FaultKind::kNone; }
 };
 
+// Memory ran out: no fault of the data. `ToPython` turns it into a MemoryError.
+inline constexpr Fault kNoMemory{FaultKind::kNoMemory, -1, 0, 0, 0};
+
 }  // namespace tfrkit

@@ -8,7 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 
 #include "core/base/bytes.h"
 
@@ -32,6 +34,13 @@ struct ImageSpan {
 };
 
 enum class Filter : uint8_t { kBilinear, kNearest };
+
+// The filter that `images/resize.py` calls by this name, if there is one.
+[[nodiscard]] constexpr std::optional<Filter> FindFilter(std::string_view name) {
+  if (name == "bilinear") return Filter::kBilinear;
+  if (name == "nearest") return Filter::kNearest;
+  return std::nullopt;
+}
 
 struct ResizeOptions {
   Filter filter = Filter::kBilinear;

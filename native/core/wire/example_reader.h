@@ -16,9 +16,6 @@
 
 namespace tfrkit {
 
-// What Append and Add report when memory is exhausted.
-inline constexpr Fault kNoMemory{FaultKind::kNoMemory, -1, 0, 0, 0};
-
 // A Feature after merging. Its list is the concatenation of parts, each the bytes of a list message: merging
 // two lists concatenates their bytes.
 struct MergedFeature {

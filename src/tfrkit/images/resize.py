@@ -10,7 +10,7 @@ import numpy as np
 from tfrkit import _native
 
 Fit = Literal["stretch", "crop", "pad"]
-# Filters of native/core/images/resize.h, by the names there.
+# Filters of native/core/images/resize.h, by the names of FindFilter there.
 Filter = Literal["bilinear", "nearest"]
 # Filters with the same bits as Pillow.
 PillowFilter = Literal["nearest", "bicubic", "lanczos"]
@@ -145,7 +145,7 @@ def _resize_window(
     if pixels.shape[:2] == whole:
         window[...] = pixels[start[0] : start[0] + window.shape[0], start[1] : start[1] + window.shape[1]]
     elif pixels.dtype == _UINT8:
-        _native.resize_image(pixels, window, whole[0], whole[1], start[0], start[1], filter == "nearest", antialias)
+        _native.resize_image(pixels, window, whole[0], whole[1], start[0], start[1], filter, antialias)
     else:
         axes = [
             (pixels.shape[axis], whole[axis], np.arange(start[axis], start[axis] + window.shape[axis]))

@@ -157,15 +157,17 @@ def test_native_resize_refuses_arrays_it_cannot_walk() -> None:
     pixels = random_pixels((8, 8))
     target = np.empty((4, 4, 3), np.uint8)
     with pytest.raises(ValueError, match=r"expected bytes of shape \(height, width, channels\)"):
-        _native.resize_image(pixels[:, :, 0], target, 4, 4, 0, 0, False, True)
+        _native.resize_image(pixels[:, :, 0], target, 4, 4, 0, 0, "bilinear", True)
     with pytest.raises(ValueError, match=r"expected bytes of shape"):
-        _native.resize_image(pixels.astype(np.uint16), target, 4, 4, 0, 0, False, True)
+        _native.resize_image(pixels.astype(np.uint16), target, 4, 4, 0, 0, "bilinear", True)
     with pytest.raises(ValueError, match="without gaps"):
-        _native.resize_image(pixels[:, ::2], target, 4, 4, 0, 0, False, True)
+        _native.resize_image(pixels[:, ::2], target, 4, 4, 0, 0, "bilinear", True)
     with pytest.raises(ValueError, match="without gaps"):
-        _native.resize_image(pixels[::-1], target, 4, 4, 0, 0, False, True)
+        _native.resize_image(pixels[::-1], target, 4, 4, 0, 0, "bilinear", True)
     with pytest.raises(ValueError, match="do not match"):
-        _native.resize_image(pixels, target, 3, 4, 0, 0, False, True)
+        _native.resize_image(pixels, target, 3, 4, 0, 0, "bilinear", True)
+    with pytest.raises(ValueError, match="filter expected 'bilinear' or 'nearest'"):
+        _native.resize_image(pixels, target, 4, 4, 0, 0, "cubic", True)
     target.flags.writeable = False
     with pytest.raises((ValueError, BufferError), match="read-only|not writable"):
-        _native.resize_image(pixels, target, 4, 4, 0, 0, False, True)
+        _native.resize_image(pixels, target, 4, 4, 0, 0, "bilinear", True)
