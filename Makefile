@@ -64,6 +64,11 @@ help:  ## list the targets
 	$(PINNED) .venv-cluster/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(CLUSTER_NEEDS)
 	touch $@
 
+.venv-plain/.tools: Makefile tests/constraints.txt
+	$(PYTHON) -m venv .venv-plain
+	$(PINNED) .venv-plain/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS)
+	touch $@
+
 .venv-view/.tools: Makefile tests/constraints.txt
 	$(PYTHON) -m venv .venv-view
 	$(PINNED) .venv-view/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(VIEW_NEEDS)
@@ -111,7 +116,7 @@ build/wheel/.built: .venv/.tools $(SOURCES)
 	touch $@
 
 # The version does not change with the sources, so pip needs --force-reinstall.
-.venv/.installed .venv-interop/.installed .venv-cluster/.installed .venv-view/.installed .venv-remote/.installed .venv-pages/.installed .venv-bench/.installed: %/.installed: %/.tools build/wheel/.built
+.venv/.installed .venv-interop/.installed .venv-cluster/.installed .venv-view/.installed .venv-remote/.installed .venv-plain/.installed .venv-pages/.installed .venv-bench/.installed: %/.installed: %/.tools build/wheel/.built
 	$*/bin/python -m pip install $(PIP_QUIET) --force-reinstall --no-deps build/wheel/*.whl
 	$(if $(filter .venv-bench,$*),,$(PINNED)) $*/bin/python -m pip install $(PIP_QUIET) "$$(echo build/wheel/*.whl)$(EXTRAS)"
 	touch $@
@@ -148,6 +153,12 @@ test-native: build-native
 test-python: .venv/.installed
 	.venv/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages -m "not resources" -n $(JOBS) $(ARGS)
 	.venv/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages -m resources $(ARGS) || [ $$? = 5 ]  # 5: ARGS chose none of them
+
+# isal, zlib-ng and simplejpeg have no wheel everywhere; without them everything works the same, only slower.
+.PHONY: test-plain
+test-plain: .venv-plain/.installed  ## the Python tests without isal, zlib-ng and simplejpeg
+	.venv-plain/bin/python -m pip uninstall $(PIP_QUIET) --yes isal zlib-ng simplejpeg
+	.venv-plain/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster -m "not resources" -n $(JOBS) $(ARGS)
 
 .PHONY: view-test
 view-test: .venv-view/.installed build/view/axe.min.js  ## the viewer's page in a real Chromium; screenshots in build/view/screenshots
@@ -277,7 +288,7 @@ wheel: build/wheel/.built  ## build a wheel into dist/
 
 .PHONY: clean
 clean:  ## remove environments, builds and caches
-	rm -rf .venv .venv-interop .venv-cluster .venv-view .venv-remote .venv-pages .venv-site .venv-bench .venv-bench-more .venv-asan .venv-zig build build-* dist demo .bench
+	rm -rf .venv .venv-interop .venv-cluster .venv-view .venv-remote .venv-pages .venv-site .venv-bench .venv-bench-more .venv-plain .venv-asan .venv-zig build build-* dist demo .bench
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -106,6 +106,12 @@ bool CheckJpeg(nb::handle data) {
   return IsSoundJpeg(buffer.bytes());
 }
 
+bool CheckJpegDamage(nb::handle data) {
+  const Buffer buffer(data);
+  nb::gil_scoped_release release;
+  return IsDamagedJpeg(buffer.bytes());
+}
+
 nb::object ReadHeader(nb::handle data) {
   const Buffer buffer(data);
   JpegHeader header;
@@ -142,6 +148,8 @@ void BindImages(nb::module_& m) {
         nb::sig("def allocate_bytes(nbytes: int) -> numpy.typing.NDArray[numpy.uint8]"));
   m.def("is_sound_jpeg", &CheckJpeg, nb::arg("data"),
         "Whether a baseline JPEG has every block, by its codes; False if that is unknown.");
+  m.def("is_damaged_jpeg", &CheckJpegDamage, nb::arg("data"),
+        "Whether a code of a baseline JPEG is invalid or a block is missing; False if that is unknown.");
   m.def("read_jpeg_header", &ReadHeader, nb::arg("data"),
         "(height, width, components, bits, is progressive, Exif orientation), or None.",
         nb::sig("def read_jpeg_header(data: object) -> tuple[int, int, int, int, bool, int] | None"));

@@ -234,6 +234,11 @@ def is_sound_jpeg(data: object) -> bool:
     Whether a baseline JPEG has every block, by its codes; False if that is unknown.
     """
 
+def is_damaged_jpeg(data: object) -> bool:
+    """
+    Whether a code of a baseline JPEG is invalid or a block is missing; False if that is unknown.
+    """
+
 def read_jpeg_header(data: object) -> tuple[int, int, int, int, bool, int] | None:
     """
     (height, width, components, bits, is progressive, Exif orientation), or None.

@@ -189,8 +189,11 @@ struct Component {
 
 class Checker {
  public:
-  Checker(ByteView data, KeptTables* tables)
-      : next_(data.data()), stop_(data.data() + data.size()), tables_(*tables) {}
+  Checker(ByteView data, bool is_tolerant, KeptTables* tables)
+      : next_(data.data()), stop_(data.data() + data.size()), is_tolerant_(is_tolerant), tables_(*tables) {}
+
+  // Whether the headers are of a kind whose codes can be checked. Only after Check.
+  bool has_scan() const { return has_scan_; }
 
   bool Check() {
     if (stop_ - next_ < 4 || next_[0] != kMarker || next_[1] != kStartOfImage) return false;
@@ -206,7 +209,10 @@ class Checker {
       if (nbytes < 2 || static_cast<size_t>(stop_ - next_) < 2 + nbytes) return false;
       const ByteView segment(next_ + 4, nbytes - 2);
       next_ += 2 + nbytes;
-      if (marker == kStartOfScan) return StartScan(segment) && CheckScan();
+      if (marker == kStartOfScan) {
+        has_scan_ = StartScan(segment);
+        return has_scan_ && CheckScan();
+      }
       if (!TakeSegment(marker, segment)) return false;
     }
   }
@@ -229,7 +235,8 @@ class Checker {
         return true;
       case kFirstApplication:
         // Decoders warn about versions other than 1.
-        return segment.size() < 6 || std::memcmp(segment.data(), "JFIF", 5) != 0 || segment[5] == 1;
+        return is_tolerant_ || segment.size() < 6 || std::memcmp(segment.data(), "JFIF", 5) != 0 ||
+               segment[5] == 1;
       default:
         return (marker & 0xF0) == kFirstApplication;
     }
@@ -338,7 +345,7 @@ class Checker {
       }
       if (!CheckUnits(std::min(interval, num_units_ - unit), codes.get())) return false;
     }
-    return TakeMarker(kEndOfImage);
+    return is_tolerant_ || TakeMarker(kEndOfImage);
   }
 
   // Checks the data before the next marker: these units and less than a byte of padding.
@@ -354,7 +361,7 @@ class Checker {
         }
       }
     }
-    return reader.CountLeft() < 8;
+    return is_tolerant_ || reader.CountLeft() < 8;
   }
 
   bool TakeMarker(uint8_t marker) {
@@ -405,6 +412,8 @@ class Checker {
 
   const uint8_t* next_;
   const uint8_t* stop_;
+  bool is_tolerant_;
+  bool has_scan_ = false;
   int num_components_ = 0;
   uint64_t num_units_ = 0;
   uint32_t restart_interval_ = 0;
@@ -414,12 +423,19 @@ class Checker {
   bool has_quantization_[4] = {};
 };
 
+// Eight tables are too much for the stack of a small thread.
+KeptTables* KeepTables() {
+  static thread_local const auto kept = std::make_unique<KeptTables>();
+  return kept.get();
+}
+
 }  // namespace
 
-bool IsSoundJpeg(ByteView data) {
-  // Eight tables are too much for the stack of a small thread.
-  static thread_local const auto kept = std::make_unique<KeptTables>();
-  return Checker(data, kept.get()).Check();
+bool IsSoundJpeg(ByteView data) { return Checker(data, false, KeepTables()).Check(); }
+
+bool IsDamagedJpeg(ByteView data) {
+  Checker checker(data, true, KeepTables());
+  return !checker.Check() && checker.has_scan();
 }
 
 }  // namespace tfrkit

@@ -11,4 +11,8 @@ namespace tfrkit {
 // arithmetic, 12 bits, several scans, CMYK). Takes about a sixth of the time of decoding. Any thread.
 [[nodiscard]] bool IsSoundJpeg(ByteView data);
 
+// True for a JPEG of that kind in which a code is invalid or a block is missing. False is inconclusive, too:
+// additional bytes and a missing end are not reported, and of other kinds nothing is checked.
+[[nodiscard]] bool IsDamagedJpeg(ByteView data);
+
 }  // namespace tfrkit

@@ -24,7 +24,8 @@ whether that is faster here. Nothing is written.
 
 JSON: records, bytes, limit, steps (step, us_per_record, mb_per_s), compressions (compression, bytes, ratio,
 write_mb_per_s, read_mb_per_s, records_per_s), mixing (how well each kind of shuffle mixes, 1 is perfect),
-gpu (cpu_images_per_s and gpu_images_per_s, null without a GPU, and verdict, a sentence).
+gpu (cpu_images_per_s and gpu_images_per_s, null without a GPU, and verdict, a sentence), missing (packages that would
+make reading faster, with what is missed without them).
 """
 
 COLUMNS = ("compression", "bytes", "ratio", "write_mb_per_s", "read_mb_per_s", "records_per_s")
@@ -48,7 +49,7 @@ def run(paths: Paths, megabytes: Megabytes = DEFAULT_BENCH_NBYTES >> 20, format:
 
 
 def print_text(result: dict[str, Any]) -> None:
-    """Print steps, limit, compressions, shuffles and the verdict on a GPU."""
+    """Print steps, limit, compressions, shuffles, the verdict on a GPU and missing packages."""
     total = sum(step["us_per_record"] for step in result["steps"])
     print_line(f"first {count_noun(result['records'], 'record')}, {show_nbytes(result['bytes'])}, on one core")
     print_line("")
@@ -92,6 +93,10 @@ def print_text(result: dict[str, Any]) -> None:
         f"file order {mixing['none']:.2f}"
     )
     print_line(f"decoding on a GPU: {result['gpu']['verdict']}")
+    for package, cost in result["missing"].items():
+        print_line(f"{package} is not installed: {cost}")
+    if result["missing"]:
+        print_line(f"  install: pip install {' '.join(result['missing'])}")
 
 
 def show_speed(mb_per_s: float) -> str:

@@ -14,9 +14,7 @@ import zlib
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from isal import isal_zlib
-from zlib_ng import zlib_ng
-
+from tfrkit import _deflate
 from tfrkit.container.checkpoints import pack_checkpoints
 from tfrkit.container.codec_deflate import GZIP_HEADER
 from tfrkit.container.codecs import Compression, Level, level_number
@@ -65,7 +63,7 @@ class BlockDeflater:
     def write(self, data: Data) -> bytes:
         """Add data; return the compressed bytes that are ready, often none."""
         view = memoryview(data).cast("B")
-        self._checksum = (isal_zlib.crc32 if self._is_gzip else isal_zlib.adler32)(view, self._checksum)
+        self._checksum = (_deflate.crc32 if self._is_gzip else _deflate.adler32)(view, self._checksum)
         out = [self._take_header()]
         for start in range(0, len(view), BLOCK_NBYTES):
             self._pending += view[start : start + BLOCK_NBYTES]
@@ -113,11 +111,6 @@ class BlockDeflater:
 
 def _deflate_block(block: bytes, window: bytes, level: int, is_fast: bool, is_last: bool) -> tuple[bytes, bytes]:
     """Return the deflated block, ending on a byte boundary, and the compressed window before it for an index."""
-    if is_fast:
-        fast = isal_zlib.compressobj(level=level, wbits=-15, zdict=window)
-        data = fast.compress(block) + fast.flush(isal_zlib.Z_FINISH if is_last else isal_zlib.Z_SYNC_FLUSH)
-    else:
-        # memLevel 9, as for a stream compressed in one piece.
-        small = zlib_ng.compressobj(level=level, wbits=-15, memLevel=9, zdict=window)
-        data = small.compress(block) + small.flush(zlib_ng.Z_FINISH if is_last else zlib_ng.Z_SYNC_FLUSH)
+    deflate = _deflate.open_deflate("none", level, fast=is_fast, window=window)
+    data = deflate.compress(block) + deflate.flush(zlib.Z_FINISH if is_last else zlib.Z_SYNC_FLUSH)
     return data, zlib.compress(window, 1) if window else b""

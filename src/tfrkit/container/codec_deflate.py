@@ -1,4 +1,4 @@
-"""gzip and zlib streams: inflated by ISA-L, or by zlib near damage; deflated by zlib-ng or ISA-L."""
+"""gzip and zlib streams: inflated by the fastest library, or by zlib near damage."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import struct
 import zlib
 from typing import Final
 
-from isal import igzip_lib, isal_zlib
-from zlib_ng import zlib_ng
-
+from tfrkit import _deflate
 from tfrkit.container.codec import Codec, Compressor
 
 # mtime 0, no name, no flags, unknown operating system. Not written by the library, because it stores the number of
@@ -95,7 +93,7 @@ class _Gzip:
         self._nbytes = 0
 
     def compress(self, data: bytes | bytearray | memoryview) -> bytes:
-        self._crc = isal_zlib.crc32(data, self._crc)
+        self._crc = _deflate.crc32(data, self._crc)
         self._nbytes += memoryview(data).nbytes
         return self._take_header() + self._deflate.compress(data)
 
@@ -111,7 +109,7 @@ class _Gzip:
 class DeflateCodec:
     """gzip or zlib."""
 
-    errors: tuple[type[Exception], ...] = (zlib.error, isal_zlib.error)  # type: ignore[assignment]
+    errors = _deflate.INFLATE_ERRORS
 
     def __init__(self, *, is_gzip: bool) -> None:
         self._is_gzip = is_gzip
@@ -119,14 +117,9 @@ class DeflateCodec:
     def open(self, *, careful: bool) -> Codec:
         if careful:
             return CarefulInflate(31 if self._is_gzip else 15)
-        return igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP if self._is_gzip else igzip_lib.DECOMP_ZLIB)
+        codec: Codec = _deflate.open_inflate("gzip" if self._is_gzip else "zlib")
+        return codec
 
     def compress(self, level: int, *, fast: bool) -> Compressor:
-        wbits = -15 if self._is_gzip else 15
-        deflate: Compressor
-        if fast:
-            deflate = isal_zlib.compressobj(level=level, wbits=wbits)
-        else:
-            # memLevel 9, as in TensorFlow: a little smaller and a fifth faster than the default of 8.
-            deflate = zlib_ng.compressobj(level=level, wbits=wbits, memLevel=9)
+        deflate: Compressor = _deflate.open_deflate("none" if self._is_gzip else "zlib", level, fast=fast)
         return _Gzip(deflate) if self._is_gzip else deflate

@@ -1,8 +1,8 @@
 """Random access into a compressed shard.
 
-gzip and zlib: `indexed_gzip` finds inflate checkpoints (`container.checkpoints`). Reads from a checkpoint use ISA-L,
-which is faster, needs no lock around the file, and needs no second parser for a stored index. For the measurements see
-docs/design/inflate-checkpoints.md.
+gzip and zlib: `indexed_gzip` finds inflate checkpoints (`container.checkpoints`). Reads from a checkpoint use ISA-L
+where it is installed, which is faster, needs no lock around the file, and needs no second parser for a stored index.
+For the measurements see docs/design/inflate-checkpoints.md.
 
 Other compressions have no checkpoints: the shard is unpacked once to an unnamed temporary file.
 """
@@ -16,8 +16,7 @@ import zlib
 from collections import OrderedDict
 from typing import IO, Final
 
-from isal import igzip_lib
-
+from tfrkit import _deflate
 from tfrkit.container.checkpoints import Checkpoints, find_checkpoints, make_lead
 from tfrkit.container.codec import Codec
 from tfrkit.container.codec_deflate import CarefulInflate
@@ -279,7 +278,7 @@ class _Cursor:
         if self._is_careful:
             codec = CarefulInflate(-zlib.MAX_WBITS)
         else:
-            codec = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
+            codec = _deflate.open_inflate("none")
         window = self._points.window(self._number)
         bits = self._points.bits[self._number]
         shared_byte = self._reader.read_at(self._feed.offset - 1, 1) if bits else b""

@@ -11,9 +11,8 @@ from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
 import numpy as np
-from isal import isal_zlib
 
-from tfrkit import _native
+from tfrkit import _deflate, _native
 from tfrkit._limits import LIMITS
 from tfrkit._types import Verify
 from tfrkit.container.checkpoints import Checkpoints
@@ -92,12 +91,12 @@ class Segments:
         num_frames, after, fault = _native.check_frames(data, 0, len(data), NO_LIMIT, verify)
         if fault is not None or num_frames != segment.stop - segment.start or after != stop - start:
             return None
-        checksum = (isal_zlib.crc32 if self._is_gzip else isal_zlib.adler32)(data)
+        checksum = (_deflate.crc32 if self._is_gzip else _deflate.adler32)(data)
         return Stretch(self.shard, data, 0, after, segment.start, start, num_frames, checksum)
 
     def add(self, stretch: Stretch) -> None:
         """Add the next segment to the checksum of the stream."""
-        combine: Callable[[int, int, int], int] = isal_zlib.crc32_combine if self._is_gzip else combine_adler32
+        combine: Callable[[int, int, int], int] = _deflate.combine_crc32 if self._is_gzip else combine_adler32
         self._checksum = combine(self._checksum, stretch.taken, stretch.nbytes)
 
     def is_sound(self) -> bool:
@@ -112,7 +111,7 @@ def combine_adler32(first: int, second: int, second_nbytes: int) -> int:
     """Return the Adler-32 of two byte strings from those of each.
 
     Example:
-        >>> combine_adler32(isal_zlib.adler32(b"ab"), isal_zlib.adler32(b"cde"), 3) == isal_zlib.adler32(b"abcde")
+        >>> combine_adler32(_deflate.adler32(b"ab"), _deflate.adler32(b"cde"), 3) == _deflate.adler32(b"abcde")
         True
     """
     low = ((first & 0xFFFF) + (second & 0xFFFF) - 1) % _ADLER_BASE

@@ -6,12 +6,13 @@ tf.io.decode_jpeg(dct_method="INTEGER_ACCURATE").
 
 from __future__ import annotations
 
-import functools
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tfrkit import _native
 from tfrkit.errors import CodecError
+from tfrkit.images import jpeg_codec
+from tfrkit.images.jpeg_codec import CUT_OFF
 from tfrkit.images.resize import Pixels
 
 # Scales in eighths that libjpeg-turbo decodes with vector instructions; 3, 5, 6 and 7 are slower. 1/8 is hardly faster
@@ -22,13 +23,12 @@ _FAST_EIGHTHS = (2, 4)
 _SPARE = 2
 # Encoders make about ten scans. Thousands of scans over a large image are an attack that takes minutes to decode.
 _MAX_SCANS = 500
-# simplejpeg reports the text of libjpeg, not a code. Files with these warnings still decode completely; the first two
+# The codec reports the text of libjpeg, not a code. Files with these warnings still decode completely; the first two
 # are common in photo collections.
 _HARMLESS = re.compile(
     r"extraneous bytes before marker|unknown JFIF|unknown Adobe|Inconsistent progression|Invalid SOS parameters",
     re.IGNORECASE,
 )
-_CUT_OFF = "Premature end of JPEG file"
 
 
 class JpegHeader(NamedTuple):
@@ -85,47 +85,25 @@ def decode_jpeg(data: memoryview, header: JpegHeader, colours: str, buffer: Pixe
         num_scans, _ = _native.walk_jpeg_scans(data)
         if num_scans > _MAX_SCANS:
             raise CodecError(f"JPEG expected at most {_MAX_SCANS} scans, got {num_scans}")
+    size = header.height, header.width
     try:
-        return _call_decoder(data, header, colours, buffer, eighths, True)
+        return jpeg_codec.decode(data, colours, size, eighths, buffer, is_strict=True)
     except ValueError as error:
         complaint = str(error)
     if _HARMLESS.search(complaint):
         _, has_end = _native.walk_jpeg_scans(data)
-        complaint = _CUT_OFF
+        complaint = CUT_OFF
         if has_end:
             try:
-                return _call_decoder(data, header, colours, buffer, eighths, False)
+                return jpeg_codec.decode(data, colours, size, eighths, buffer, is_strict=False)
             except ValueError as error:
                 complaint = str(error)
     what = f"JPEG of {header.width}x{header.height}"
-    if complaint.startswith(_CUT_OFF):
+    if complaint.startswith(CUT_OFF):
         raise CodecError(f"{what} is truncated, its {len(data)} bytes end before its last row")
     raise CodecError(f"{what} does not decode, {complaint[:100]}")
 
 
 def encode_jpeg(pixels: Pixels, quality: int) -> bytes:
     """Encode RGB pixels of shape (height, width, 3), with half the resolution in colour."""
-    import simplejpeg
-
-    data: bytes = simplejpeg.encode_jpeg(
-        pixels, quality=quality, colorspace="RGB", colorsubsampling="420", fastdct=True
-    )
-    return data
-
-
-def _call_decoder(
-    data: memoryview, header: JpegHeader, colours: str, buffer: Pixels, eighths: int, is_strict: bool
-) -> Pixels:
-    height, width = header.height, header.width
-    if eighths != 8:
-        height, width = -(-height * eighths // 8), -(-width * eighths // 8)
-    pixels: Pixels = _find_decoder()(data, colours, False, False, height, width, 1, buffer, is_strict)
-    return pixels
-
-
-@functools.cache
-def _find_decoder() -> Any:
-    # Cached, because even a repeated import statement costs as much as all other Python code for one image.
-    import simplejpeg
-
-    return simplejpeg.decode_jpeg
+    return jpeg_codec.encode(pixels, quality)

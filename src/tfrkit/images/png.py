@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tfrkit import _native
+from tfrkit import _deflate, _native
 from tfrkit.errors import CodecError
 from tfrkit.images.resize import Pixels
 
@@ -92,14 +92,11 @@ def _walk_chunks(data: memoryview) -> tuple[bytes, list[memoryview]] | None:
 
 
 def _inflate(data: memoryview | bytes, expected: int, what: str) -> bytes | None:
-    from isal import isal_zlib
-
-    damage: Any = isal_zlib.error
-    inflater = isal_zlib.decompressobj()
+    inflater = _deflate.open_whole_inflate()
     try:
         # Ask for one byte more than expected, to detect a longer stream, which is left to Pillow.
         inflated = bytes(inflater.decompress(data, expected + 1))
-    except damage as error:
+    except _deflate.INFLATE_ERRORS as error:
         raise CodecError(f"{what} does not decode, {str(error).lower()[:80]}") from None
     if len(inflated) > expected:
         return None

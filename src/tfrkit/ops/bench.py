@@ -11,6 +11,7 @@ from typing import Any
 
 from tfrkit import _native
 from tfrkit._limits import DEFAULT_BENCH_NBYTES
+from tfrkit._optional import find_missing_packages
 from tfrkit.batches.stream import read_batches
 from tfrkit.batches.survey import find_schema
 from tfrkit.codec.decode import Decoder
@@ -85,6 +86,7 @@ class Bench:
     compressions: list[CompressionCost]
     mixing: dict[str, float]
     gpu: GpuDecoding
+    missing: dict[str, str]
 
     @property
     def limit(self) -> str:
@@ -92,7 +94,7 @@ class Bench:
         return max(self.steps, key=lambda step: step.seconds_per_record).name
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object: records, bytes, limit, steps, compressions, mixing, gpu."""
+        """Return a JSON object: records, bytes, limit, steps, compressions, mixing, gpu, missing."""
         return {
             "records": self.num_records,
             "bytes": self.plain_nbytes,
@@ -101,6 +103,7 @@ class Bench:
             "compressions": [cost.to_json() for cost in self.compressions],
             "mixing": self.mixing,
             "gpu": self.gpu.to_json(),
+            "missing": self.missing,
         }
 
 
@@ -135,7 +138,7 @@ def _time_shards(shards: list[Shard], sample_nbytes: int) -> Bench:
     steps = _time_file(shards[0], len(records), len(plain), ratio)
     steps += _time_records(records, plain, schema)
     gpu = time_gpu(records[:_MAX_GPU_RECORDS], schema)
-    return Bench(len(records), len(plain), steps, costs, _score_shuffles(len(records)), gpu)
+    return Bench(len(records), len(plain), steps, costs, _score_shuffles(len(records)), gpu, find_missing_packages())
 
 
 def _take_records(shards: list[Shard], nbytes: int) -> list[bytes]:
