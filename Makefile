@@ -30,6 +30,8 @@ VIEW_NEEDS := "playwright>=1.50"
 AXE := axe-core@4.14.0
 # Pages run with these, exact where what they print depends on it.
 PAGE_NEEDS := "pillow==13.0.0" "pandas==3.1.1" "polars==2.1.0" "torch==2.13.0" "jax==0.10.2" "moto[s3]>=5.2" flask flask-cors
+# The site; Sphinx 9.0 is the last for Python 3.11.
+SITE_NEEDS := "sphinx==9.0.4" "myst-parser==5.2.0" "furo==2025.12.19"
 # Object storage is tested on servers: moto (S3), Azurite (Azure), nginx, and one of ours that misbehaves.
 REMOTE_NEEDS := "moto[s3]>=5.2" flask flask-cors
 AZURITE := azurite@3.37.0
@@ -151,8 +153,8 @@ test-native: build-native
 
 .PHONY: test-python
 test-python: .venv/.installed
-	.venv/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages -m "not resources" -n $(JOBS) $(ARGS)
-	.venv/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages -m resources $(ARGS) || [ $$? = 5 ]  # 5: ARGS chose none of them
+	.venv/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages --ignore=tests/site -m "not resources" -n $(JOBS) $(ARGS)
+	.venv/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages --ignore=tests/site -m resources $(ARGS) || [ $$? = 5 ]  # 5: ARGS chose none of them
 
 # isal, zlib-ng and simplejpeg have no wheel everywhere; without them everything works the same, only slower.
 .PHONY: test-plain
@@ -245,7 +247,7 @@ sanitize-python: .venv-asan/.installed
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	PYTHONMALLOC=malloc TFRKIT_SANITIZE=1 \
 	LD_PRELOAD="$$($$CXX -print-file-name=libasan.so) $$($$CXX -print-file-name=libstdc++.so)" \
-	.venv-asan/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages -m "not resources" $(ARGS)
+	.venv-asan/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages --ignore=tests/site -m "not resources" $(ARGS)
 
 .PHONY: compilers
 compilers: .venv/.tools  ## build and run the C++ tests with every g++ and clang there is, and with zig for other machines
@@ -281,6 +283,24 @@ docs-test: .venv-pages/.installed  ## run every block of every page, in both lan
 .PHONY: docs-update
 docs-update: .venv-pages/.installed  ## write what the blocks print into the pages (PAGES="docs/do/edit.md")
 	.venv-pages/bin/python docs/run_pages.py --update $(PAGES)
+
+.venv-site/.tools: Makefile
+	$(PYTHON) -m venv .venv-site
+	.venv-site/bin/python -m pip install $(PIP_QUIET) $(SITE_NEEDS)
+	touch $@
+
+.PHONY: site
+site: .venv-site/.tools  ## build the documentation as a site that works from the folder build/site
+	.venv-site/bin/python -m sphinx --quiet --fail-on-warning --keep-going -j $(JOBS) -c docs/site docs build/site
+	@echo 'build/site/index.html'
+
+.PHONY: site-test
+site-test: site .venv-view/.installed build/view/axe.min.js  ## the site in a real Chromium: search in both languages, accessibility, no network
+	.venv-view/bin/python -m pytest tests/site $(ARGS)
+
+.PHONY: docs-mutants
+docs-mutants: .venv-pages/.installed  ## change 50 random places of pages, and expect a failing check for each (SEED=0)
+	.venv-pages/bin/python docs/mutants.py --count $(or $(COUNT),50) --seed $(or $(SEED),0) $(ARGS)
 
 .PHONY: wheel
 wheel: build/wheel/.built  ## build a wheel into dist/

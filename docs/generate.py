@@ -8,15 +8,17 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER))
 
-from writers import cli, compat, errors, python  # noqa: E402
+from writers import benchmarks, cli, compat, errors, pages, python  # noqa: E402
 
 # Folders in which every page is generated, so that a page of a command that is gone does not stay.
 WHOLE = ("look-up/cli", "look-up/python")
+# The last one lists the headings of the pages that the others write.
+WRITERS = (cli, compat, errors, python, benchmarks, pages)
 
 
 def make_pages() -> dict[str, str]:
     """Text of every generated page, by its path below docs."""
-    return {name: text for writer in (cli, compat, errors, python) for name, text in writer.make_pages().items()}
+    return {name: text for writer in WRITERS for name, text in writer.make_pages().items()}
 
 
 def find_stale(pages: dict[str, str]) -> list[Path]:
@@ -26,14 +28,14 @@ def find_stale(pages: dict[str, str]) -> list[Path]:
 
 
 def main() -> None:
-    pages = make_pages()
-    for name, text in pages.items():
-        path = FOLDER / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
-            print(f"docs/{name}", file=sys.stderr)
-    for path in find_stale(pages):
+    for writer in WRITERS:
+        for name, text in writer.make_pages().items():
+            path = FOLDER / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.exists() or path.read_text(encoding="utf-8") != text:
+                path.write_text(text, encoding="utf-8")
+                print(f"docs/{name}", file=sys.stderr)
+    for path in find_stale(make_pages()):
         path.unlink()
         print(f"docs/{path.relative_to(FOLDER)} removed", file=sys.stderr)
 

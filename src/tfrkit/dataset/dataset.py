@@ -163,7 +163,7 @@ class Dataset(Feeding):
             height: Height of the frame in pixels.
 
         Example:
-            >>> ds.view(where="label = 3")      # doctest: +SKIP
+            >>> ds.view(where="label = 3")  # doctest: +SKIP
         """
         from tfrkit.view.server import open_frame
 
@@ -431,7 +431,7 @@ class Dataset(Feeding):
 
         Example:
             >>> for batch in ds.batch(64, pad={"tokens": (0, 128)}, truncate=True):
-            ...     batch["tokens"].shape, batch["tokens/length"]      # (64, 128), values of each row
+            ...     batch["tokens"].shape, batch["tokens/length"]  # (64, 128), values of each row
             >>> batches = ds.shuffle(seed=7).batch(max_tokens=4096, bucket="tokens", pad=0)
         """
         batching = Batching(
