@@ -35,6 +35,11 @@ class Limits:
     # Ranges closer than this become one request: a request costs as much as this many bytes of a stream.
     gap_nbytes: int = 128 << 10
     wide_gap_nbytes: int = 1 << 20  # for few ranges, which wait for latency only
+    # A shuffle of a remote dataset reads records of this size one by one, smaller ones in blocks. Never changed, as
+    # `block_nbytes`: the order that a seed gives depends on them.
+    large_request_nbytes: int = 64 << 10
+    exact_nbytes: int = 256 << 20  # of a remote dataset whose shuffle is always exact
+    stripes_nbytes: int = 1 << 30  # windows of all groups of a striped order
     max_text_nbytes: int = 256 << 20  # of sidecars; more is refused
     lease_seconds: float = 120.0  # without renewal, after which the writer of a remote folder is taken for dead
 

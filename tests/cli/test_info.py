@@ -106,3 +106,15 @@ def test_info_lists_splits_of_any_name(tfr, tmp_path: Path) -> None:
     tfrkit.build([{"a": number} for number in range(8)], tmp_path / "o", splits={"north": 6, "south": 2}, jobs=1)
     assert tfr("info", "o", "--format", "json").json["splits"] == {"north": 6, "south": 2}
     assert tfr("info", "o").lines[1] == "splits: north 6, south 2"
+
+
+def test_epoch_cost_is_printed_for_both_orders(tfr, tmp_path: Path) -> None:
+    with tfrkit.Writer(tmp_path / "x.tfrecord") as writer:
+        for number in range(2000):
+            writer.write({"x": number})
+    lines = tfr("info", str(tmp_path / "x.tfrecord"), "--epoch-cost").out.splitlines()
+    assert lines[0].split() == ["order", "requests", "dollars", "in", "memory", "mixing"]
+    assert lines[1].split()[:3] == ["exact", "(default)", "2,003"] and lines[2].split()[:2] == ["striped", "4"]
+    assert "per million requests" in lines[3]
+    document = tfr("info", str(tmp_path / "x.tfrecord"), "--epoch-cost", "-f", "json").json
+    assert [row["order"] for row in document["orders"]] == ["exact", "striped"]

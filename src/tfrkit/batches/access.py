@@ -105,6 +105,14 @@ class ShardAccess:
         is_last = record + 1 == self._index.num_records
         return self.offset_of(record), self._index.inflated_size if is_last else self.offset_of(record + 1)
 
+    def span_of(self, start: int, stop: int) -> tuple[int, int]:
+        """Return the first byte of the frames [start, stop), and the byte after them."""
+        return self.offset_of(start), self.bounds(stop - 1)[1]
+
+    def offsets_of(self, start: int, stop: int) -> UInt64Array:
+        """Return where the frames [start, stop) start."""
+        return self._index.offsets[start:stop]
+
     def read_again(self, record: int) -> Record:
         """Read a remote record past any cache, after its checksum failed: it is damage only if it fails again."""
         [frame] = self._shard.reader.read_ranges([self.bounds(record)], fresh=True)
@@ -347,6 +355,10 @@ class Records(_native.RecordPicker, Sequence[Record]):
         self.find_starts()
         shards = np.searchsorted(self._starts_array, numbers, side="right") - 1
         return shards.astype(np.uint64), numbers - self._starts_array[shards]
+
+    def number_of(self, shards: UInt64Array, ordinals: UInt64Array) -> UInt64Array:
+        """Return the numbers of records that `locate_many` found."""
+        return self._starts_array[shards.astype(np.int64)] + ordinals
 
     @property
     def known_counts(self) -> list[int] | None:

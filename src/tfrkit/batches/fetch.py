@@ -7,6 +7,7 @@ import queue
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 
 import numpy as np
 
@@ -15,11 +16,15 @@ from tfrkit._limits import LIMITS
 from tfrkit._types import Row, UInt64Array
 from tfrkit.batches.access import Records, ShardAccess
 from tfrkit.batches.collate import stack_rows
+from tfrkit.batches.held_window import HeldStretch, HeldWindow, hold_stretches
 from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.faults import fault_to_error, locate_memory_error
 from tfrkit.container.records import Finding, Policy
 from tfrkit.errors import CodecError, ContainerError, SchemaError, TfrkitError
 from tfrkit.storage.remote import read_many
+
+# The one that batches read from, one that some batches still read from, and the next.
+_MAX_WINDOWS = 3
 
 _Builder = _native.ColumnBuilder | _native.RowBuilder
 
@@ -58,6 +63,7 @@ class Fetcher:
         self._idle: queue.SimpleQueue[_native.ColumnBuilder] = queue.SimpleQueue()
         self._idle_rows: queue.SimpleQueue[_native.RowBuilder] = queue.SimpleQueue()
         self._windows: OrderedDict[Hashable, dict[tuple[int, int], bytes]] = OrderedDict()
+        self._stretches: OrderedDict[Hashable, Future[HeldWindow | None]] = OrderedDict()
         self._window_lock = threading.Lock()
         self._has_unheld: bool | None = None  # None: not checked yet
         self._is_remote = records.is_remote  # then windows are held instead of shards
@@ -95,11 +101,13 @@ class Fetcher:
             self._idle_rows.put(builder)
 
     def hold_window(self, key: Hashable, find_numbers: Callable[[], UInt64Array]) -> None:
-        """Read all records of a window together, if a compressed shard is too large to keep inflated.
+        """Read all records of a window together, if they are remote, or a compressed shard is too large to keep.
 
-        Batches of a shuffled window pick from the same blocks; otherwise each batch would inflate all blocks. Two
-        windows are kept, because a batch may span both.
+        Batches of a shuffled window pick from the same blocks; otherwise each batch would read or inflate all blocks.
+        Two windows are kept, because a batch may span both.
         """
+        if self._is_remote and self._load_stretches(key, find_numbers).result() is not None:
+            return
         with self._window_lock:
             if self._has_unheld is None:
                 self._has_unheld = self._records.has_unheld
@@ -112,6 +120,34 @@ class Fetcher:
             self._windows[key] = held
             if len(self._windows) > 2:
                 self._windows.popitem(last=False)
+
+    def expect_window(self, key: Hashable, find_numbers: Callable[[], UInt64Array]) -> None:
+        """Start to read a window that is needed next, on a thread; only if its shards are remote."""
+        with self._window_lock:
+            is_known = key in self._stretches
+        if self._is_remote and not is_known:
+            threading.Thread(target=self._load_stretches, args=(key, find_numbers), daemon=True).start()
+
+    def _load_stretches(self, key: Hashable, find_numbers: Callable[[], UInt64Array]) -> Future[HeldWindow | None]:
+        """Return the records of a window in memory; the first caller reads them, others wait for the result."""
+        with self._window_lock:
+            held = self._stretches.get(key)
+            if held is not None:
+                return held
+            held = self._stretches[key] = Future()
+            while len(self._stretches) > _MAX_WINDOWS:
+                self._stretches.popitem(last=False)
+        try:
+            held.set_result(hold_stretches(self._records, find_numbers(), self.policy.verify))
+        except (TfrkitError, OSError, MemoryError) as error:
+            held.set_exception(error)
+        finally:
+            if not held.done():
+                held.set_exception(InterruptedError("reading of a window was interrupted"))
+            if held.exception() is not None:
+                with self._window_lock:
+                    self._stretches.pop(key, None)  # the next batch tries again
+        return held
 
     def rows_of(self, fetched: Fetched) -> list[Row]:
         """Return the rows of a batch as dicts, also after steps that changed its columns."""
@@ -142,6 +178,12 @@ class Fetcher:
         self, builder: _Builder, shards: UInt64Array, ordinals: UInt64Array
     ) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
         """Decode records into the builder; return a mask of the rows that decoded, None if all did."""
+        if self._stretches and (found := self._find_stretches(shards, ordinals)) is not None:
+            stretches, chosen, inside = found
+            held = [stretch.table for stretch in stretches]
+            return self._run(
+                len(inside), lambda row: self._append_mapped(builder, stretches, held, chosen, inside, row)
+            )
         distinct, places, counts = np.unique(shards, return_inverse=True, return_counts=True)
         if len(distinct) <= LIMITS.max_batch_shards and not (self._windows and self._is_remote):
             opened = [
@@ -158,6 +200,28 @@ class Fetcher:
                 )
         payloads = self._read_sorted(shards, ordinals)
         return self._run(len(ordinals), lambda row: self._append_payload(builder, shards, ordinals, payloads, row))
+
+    def _find_stretches(
+        self, shards: UInt64Array, ordinals: UInt64Array
+    ) -> tuple[list[HeldStretch], np.ndarray[tuple[int], np.dtype[np.uint32]], UInt64Array] | None:
+        """Find records in the windows that are in memory: (stretches, the stretch of each, its number there)."""
+        numbers = self._records.number_of(shards, ordinals)
+        chosen = np.zeros(len(numbers), np.uint32)
+        inside = np.zeros(len(numbers), np.uint64)
+        missing = np.ones(len(numbers), np.bool_)
+        stretches: list[HeldStretch] = []
+        with self._window_lock:
+            loaded = [held for held in self._stretches.values() if held.done() and held.exception() is None]
+        for window in filter(None, (held.result() for held in reversed(loaded))):
+            places = window.find(numbers)
+            hits = missing & (places >= 0)
+            chosen[hits] = (places[hits] + len(stretches)).astype(np.uint32)
+            inside[hits] = window.ordinals(numbers[hits], places[hits])
+            missing &= ~hits
+            stretches += window.stretches
+            if not missing.any():
+                return stretches, chosen, inside
+        return None
 
     def _run(
         self, num_rows: int, append_from: Callable[[int], tuple[int, TfrkitError | None]]
@@ -181,7 +245,7 @@ class Fetcher:
     def _append_mapped(
         self,
         builder: _Builder,
-        opened: list[ShardAccess],
+        opened: Sequence[ShardAccess | HeldStretch],
         tables: list[_native.FrameTable],
         picks: np.ndarray[tuple[int], np.dtype[np.uint32]],
         ordinals: UInt64Array,
@@ -262,11 +326,11 @@ class Fetcher:
             return 1, None
         return 0, self._explain(fault, self._records.open_shard(int(shards[row])), int(ordinals[row]))
 
-    def _locate(self, access: ShardAccess, ordinal: int) -> MemoryError:
+    def _locate(self, access: ShardAccess | HeldStretch, ordinal: int) -> MemoryError:
         place = {"record": access.record_of(ordinal), "offset": access.offset_of(ordinal)}
         return locate_memory_error(MemoryError(), shard=access.name, **place)
 
-    def _explain(self, fault: _native.Fault, access: ShardAccess, ordinal: int) -> TfrkitError:
+    def _explain(self, fault: _native.Fault, access: ShardAccess | HeldStretch, ordinal: int) -> TfrkitError:
         error = fault_to_error(
             fault,
             shard=access.name,

@@ -37,6 +37,7 @@ from tfrkit.container.records import Policy
 from tfrkit.features.schema import Schema
 from tfrkit.orders.order import Order, WindowShuffled
 from tfrkit.orders.plan import BatchPlan, Even, check_ranks, share_of_worker
+from tfrkit.orders.striped import Striped
 from tfrkit.orders.token_batches import TokenBatches, TokenPlan
 
 Stage = Callable[[Fetched, Fetcher], Fetched]
@@ -135,7 +136,8 @@ class BatchLoop:
         self._shard_set = shard_set
         self._batching = batching
         self._features = features
-        self._order = order  # None: file order, which does not need the number of records
+        # None: file order, which does not need the number of records.
+        self._order = order.for_batch(batching.global_size) if isinstance(order, Striped) else order
         self._stages = tuple(stages)
         self._fetcher: Fetcher | None = None
         self._order_name: str | None = None
@@ -438,10 +440,18 @@ class BatchLoop:
 
     def _make(self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, number: int) -> Finished:
         rows = plan.rows(number)
-        if isinstance(order, WindowShuffled):
-            for window in np.unique(rows // np.uint64(order.window)).tolist():
-                self.fetcher.hold_window((epoch, window), partial(order.numbers_of, window, epoch))
+        if isinstance(order, (WindowShuffled, Striped)):
+            self._hold_windows(order, rows, epoch)
         return self._finish(self.fetcher.fetch(order.at(rows, epoch))), plan.stop_of(number)
+
+    def _hold_windows(self, order: WindowShuffled | Striped, rows: UInt64Array, epoch: int) -> None:
+        """Read the windows of a batch, and start to read the next."""
+        window: Any
+        for window in order.windows_of(rows):
+            self.fetcher.hold_window((epoch, window), partial(order.numbers_of, window, epoch))
+            following: Any = order.next_window(window)
+            if following is not None:
+                self.fetcher.expect_window((epoch, following), partial(order.numbers_of, following, epoch))
 
     def _finish(self, fetched: Fetched) -> Batch:
         """Apply the steps and pad."""

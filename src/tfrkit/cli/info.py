@@ -2,36 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import FormatOption, Paths
-from tfrkit.cli.output import count_noun, print_line, print_result, print_table
+from tfrkit.cli.output import Format, count_noun, print_line, print_result, print_table
 
 HELP = """Show the records, kind, compression and features of a dataset.
 
 \b
   tfr info train.tfrecord
   tfr info 'train-*' --format json
+  tfr info s3://bucket/data/ --epoch-cost
 
 Reads every record, checks it, and keeps counts; an index makes no difference.
 
 Raw bytes of one length are shown with the size they may have as pixels (224x224 gray?); --shape of sheet and export
 images accepts it. In a SequenceExample, frames are those of each feature list; other features are of its context.
 
+--epoch-cost prints the requests and dollars of one shuffled epoch in an object store instead, in exact order (a request
+for each record) and in striped order (blocks of 8 MiB; see mode of Dataset.shuffle). It reads no records if they are
+counted in a manifest or indexes. Any files can be given, to know the cost before they are copied to a store.
+
 JSON: records, record_bytes (min, mean, max), kind (example, sequence_example, raw or mixed), compression, splits
 (records by name), files (path, bytes, compression, records, kind), features (name, type, list, present, min_length,
 max_length, min_frames, max_frames, pixel_shapes (height, width, channels), meaning and more), notes. JSON lines and
-CSV: features.
+CSV: features. With --epoch-cost: orders (order, requests, dollars, held_nbytes, mixing, is_default).
 """
 
+EpochCostOption = Annotated[
+    bool, typer.Option("--epoch-cost", help="Requests and dollars of an epoch in an object store, by order.")
+]
+
+COST_COLUMNS = ("order", "requests", "dollars", "in memory", "mixing")
 COLUMNS = ("name", "type", "present", "min_length", "max_length", "meaning")
 FILE_COLUMNS = ("path", "bytes", "compression", "records", "kind")
 MAX_FILES = 20  # shown as text; the other formats list all files
 
 
-def run(paths: Paths, format: FormatOption = "text") -> int:
-    """Print the files, then the features."""
+def run(paths: Paths, epoch_cost: EpochCostOption = False, format: FormatOption = "text") -> int:
+    """Print the files, then the features; or the cost of an epoch."""
+    if epoch_cost:
+        return run_epoch_cost(paths, format)
     from tfrkit.ops.describe import describe
 
     result: dict[str, Any] = describe(paths).to_json()
@@ -41,6 +55,32 @@ def run(paths: Paths, format: FormatOption = "text") -> int:
         rows=lambda: result["features"],
         columns=COLUMNS,
         text=lambda: print_text(result),
+    )
+    return ExitCode.DONE
+
+
+def run_epoch_cost(paths: list[str], format: Format) -> int:
+    """Print the cost of an epoch in each order."""
+    from tfrkit.ops.epoch_cost import describe_prices, epoch_cost
+
+    costs = [cost.to_json() for cost in epoch_cost(paths)]
+
+    def print_costs() -> None:
+        cells = [
+            (
+                f"{cost['order']}{' (default)' if cost['is_default'] else ''}",
+                f"{cost['requests']:,}",
+                f"${cost['dollars']:,.4f}" if cost["dollars"] < 1 else f"${cost['dollars']:,.2f}",
+                f"{cost['held_nbytes'] / (1 << 20):,.0f} MiB",
+                f"{cost['mixing']:.2f}",
+            )
+            for cost in costs
+        ]
+        print_table(COST_COLUMNS, cells, right=COST_COLUMNS[1:])
+        print_line(describe_prices())
+
+    print_result(
+        format, document=lambda: {"orders": costs}, rows=lambda: costs, columns=tuple(costs[0]), text=print_costs
     )
     return ExitCode.DONE
 

@@ -19,6 +19,7 @@ from tfrkit.batches.loop import Batching
 from tfrkit.batches.pad import Pad
 from tfrkit.batches.stages import DecodeFeatures, MapRows
 from tfrkit.batches.state import require_whole
+from tfrkit.batches.stripe_sizes import ShuffleMode, plan_stripes, prefers_stripes
 from tfrkit.container.records import Finding
 from tfrkit.dataset.batched import Batches
 from tfrkit.dataset.feeding import Feeding
@@ -26,6 +27,7 @@ from tfrkit.errors import TfrkitError
 from tfrkit.features.spec import RecordKind
 from tfrkit.orders.order import Bucketed, Listed, Order, Repeated, Shuffled, Slice, WindowShuffled, score_mixing
 from tfrkit.orders.spans import count_splits, find_spans
+from tfrkit.orders.striped import Striped
 
 if TYPE_CHECKING:
     from tfrkit.view.server import Frame
@@ -130,6 +132,9 @@ class Dataset(Feeding):
             parts.append("splits " + ", ".join(f"{name} {count:,}" for name, count in self.splits.items()))
         if isinstance(order, WindowShuffled):
             parts.append(f"shuffled in windows, mixed {score_mixing(order, self._recipe.epoch):.2f} where 1 is perfect")
+        elif isinstance(order, Striped):
+            mixed = score_mixing(order, self._recipe.epoch)
+            parts.append(f"shuffled in {order.stripes.groups} groups, mixed {mixed:.2f} where 1 is perfect")
         elif isinstance(order, Shuffled):
             parts.append("shuffled")
         if any(isinstance(stage, MapRows) for stage in self._recipe.stages):
@@ -247,20 +252,55 @@ class Dataset(Feeding):
         reshuffle_each_iteration="every pass over batches is the next epoch, in another order: ds.shuffle(seed=0)",
         random_state="ds.shuffle(seed=0)",
     )
-    def shuffle(self, seed: int = 0, *, epoch: int = 0, window: int | None = None, block: int | None = None) -> Dataset:
+    def shuffle(
+        self,
+        seed: int = 0,
+        *,
+        epoch: int = 0,
+        window: int | None = None,
+        block: int | None = None,
+        mode: ShuffleMode | None = None,
+        groups: int | None = None,
+    ) -> Dataset:
         """Shuffle the rows: in the same order for the same seed and epoch, in another order in every epoch.
 
         The argument is a seed, not a buffer size as in tf.data: the whole dataset is shuffled, without a buffer and
         without a list of its rows. For spinning disks and compressed files use a `window`: that number of rows is read
         in blocks of `block` adjacent rows and shuffled, which takes few long reads. The repr of the Dataset shows how
         well the rows are mixed: 1 is a perfect shuffle.
+
+        Args:
+            seed: Seed of the order.
+            epoch: Epoch of the first pass.
+            window: Rows that are shuffled together; with "striped", those of all groups.
+            block: Adjacent rows that are read together.
+            mode: "exact" is a perfect shuffle, one request per record from a store. "striped" reads blocks of 8 MiB,
+                and each rank reads only those of its own `groups`: the bytes are read once for any number of ranks that
+                divides the groups. The default is "exact", but "striped" for more than 256 MiB in a store in records
+                of less than 64 KiB on average. `tfr info --epoch-cost` compares them.
+            groups: Groups of a striped order, at most the rows of a batch; the default is up to 8. The windows of all
+                groups, with 16 blocks each, are in memory, divided between the ranks.
+
+        Example:
+            >>> ds.shuffle(seed=7, mode="striped", groups=64).batch(4096)  # doctest: +SKIP
         """
         seed, epoch = require_whole("seed", seed), require_whole("epoch", epoch)
+        if mode not in (None, "exact", "striped"):
+            raise ValueError(f"mode expected 'exact' or 'striped', got {mode!r:.64}")
         base = self._get_order()
+        if groups is not None and mode is None:
+            mode = "striped"
+        if mode == "striped" or (mode is None and window is None and prefers_stripes(self._set, base)):
+            stripes = plan_stripes(self._set, base.size, window=window, block=block, groups=groups)
+            return self._derive(order=Striped(base, seed, stripes), epoch=epoch)
+        if groups is not None:
+            raise ValueError(f"groups goes with mode='striped', got {groups!r:.64} groups and mode={mode!r}")
         if window is None:
             if block is not None:
                 raise ValueError("block goes with window: shuffle(seed, window=100_000, block=100)")
             return self._derive(order=Shuffled(base, seed), epoch=epoch)
+        if mode == "exact":
+            raise ValueError("mode='exact' has no window: leave one of them out")
         window = require_whole("window", window, first=1)
         block = max(1, min(window // 64, 1024)) if block is None else require_whole("block", block, first=1)
         return self._derive(order=WindowShuffled(base, seed, block=block, window=window), epoch=epoch)

@@ -246,6 +246,14 @@ class WindowShuffled(Rearranged):
             inner[chosen] = permute(size, key, positions[chosen] - np.uint64(start)) + np.uint64(start)
         return self._base.at(self._place_blocks(inner, epoch), epoch)
 
+    def windows_of(self, positions: UInt64Array) -> list[int]:
+        """Return the windows that hold these positions."""
+        return [int(window) for window in np.unique(positions // np.uint64(self.window))]
+
+    def next_window(self, window: int) -> int | None:
+        """Return the window after another one in this epoch."""
+        return window + 1 if (window + 1) * self.window < self.size else None
+
     def numbers_of(self, window: int, epoch: int) -> UInt64Array:
         """Return all record numbers of one window."""
         start = window * self.window
