@@ -55,7 +55,8 @@ class Engine {
   ~Engine() { Close(); }
 
   void ReadInOrder(uint64_t batch_size) {
-    Begin(std::make_unique<BatchEngine>(options_, MakeStreamSource(batch_size, options_.verify)));
+    Begin(std::make_unique<BatchEngine>(options_,
+                                        MakeStreamSource(batch_size, options_.verify, options_.threads)));
   }
 
   void ReadPieces(uint64_t batch_size) {

@@ -264,7 +264,12 @@ BatchEngine::Status BatchEngine::Take(std::chrono::milliseconds patience, MadeBa
     slot.reset();
     ++num_taken_;
     NoteTaken(*made);
-    for_workers_.notify_one();
+    // Waking a thread takes longer than taking a batch: one is woken when there is work for several, which it
+    // cuts and wakes the others for.
+    const uint64_t limit = Limit();
+    if (num_idle_ != 0 && num_claimed_ - num_taken_ + std::max<uint64_t>(1, limit / 4) <= limit) {
+      for_workers_.notify_one();
+    }
     if (num_waiting_consumers_ != 0) for_consumers_.notify_one();
   }
   return Status::kBatch;

@@ -12,18 +12,11 @@
 
 #include "core/base/fault.h"
 #include "core/columns/column_builder.h"
-#include "core/frames/frame_picks.h"
+#include "engine/frame_scouts.h"
 #include "engine/row_order.h"
-#include "os/map_guard.h"
+#include "engine/shard_board.h"
 
 namespace tfrkit {
-
-// A shard as the engine reads it. What it points to must outlive the engine, or be dropped only after the
-// last batch of the shard was taken.
-struct ShardSource {
-  FrameSource frames;            // offsets are empty where frames are found by their headers
-  MappedRange* range = nullptr;  // nullptr: memory that is no map
-};
 
 // A record that did not become a row.
 struct RowFault {
@@ -62,50 +55,6 @@ struct MadeBatch {
   }
 };
 
-// Shards that are opened on demand by the consumer of batches. All under the lock of the engine.
-class ShardBoard {
- public:
-  enum class State : uint8_t { kUnknown, kWanted, kReady, kFailed };
-
-  explicit ShardBoard(size_t num_shards) : states_(num_shards), sources_(num_shards) {}
-
-  size_t size() const { return states_.size(); }
-
-  // May more shards come, after those that are there?
-  bool is_open() const { return is_open_; }
-  void set_open(bool is_open) { is_open_ = is_open; }
-  void Add() {
-    states_.emplace_back();
-    sources_.emplace_back();
-  }
-
-  State state(uint32_t shard) const { return states_[shard]; }
-  const ShardSource& source(uint32_t shard) const { return sources_[shard]; }
-
-  // True if it is there, or known not to open; otherwise it is wanted from now on.
-  bool Ask(uint32_t shard) {
-    if (states_[shard] == State::kUnknown) {
-      states_[shard] = State::kWanted;
-      wanted_.push_back(shard);
-    }
-    return states_[shard] != State::kWanted;
-  }
-  void Set(uint32_t shard, const ShardSource& source) {
-    sources_[shard] = source;
-    states_[shard] = State::kReady;
-  }
-  void Fail(uint32_t shard) { states_[shard] = State::kFailed; }
-
-  bool has_wanted() const { return !wanted_.empty(); }
-  std::vector<uint32_t> TakeWanted() { return std::exchange(wanted_, {}); }
-
- private:
-  std::vector<State> states_;
-  std::vector<ShardSource> sources_;
-  std::vector<uint32_t> wanted_;
-  bool is_open_ = false;
-};
-
 // A run of frames of one shard.
 struct Stretch {
   uint32_t shard = 0;
@@ -126,6 +75,7 @@ struct Job {
   std::vector<uint32_t> odd;
   std::optional<uint32_t> torn;
   bool is_out_of_range = false;
+  std::optional<Leg> leg;  // of a stream: to be walked before
 };
 
 // What a worker keeps from batch to batch.
@@ -173,8 +123,8 @@ class BatchSource {
   virtual void Fill(Workbench* bench, Job* job, Verify verify, bool skips, MadeBatch* made) = 0;
 };
 
-// All frames in file order, found by walking the headers.
-std::unique_ptr<BatchSource> MakeStreamSource(uint64_t batch_size, Verify verify);
+// All frames in file order, found by walking the headers; with `threads`, by all of them.
+std::unique_ptr<BatchSource> MakeStreamSource(uint64_t batch_size, Verify verify, size_t threads);
 
 // Records by number. `starts` has the number of the first record of each shard, and of all.
 std::unique_ptr<BatchSource> MakePickSource(std::vector<uint64_t> starts, BatchPlan plan, RowOrder order);

@@ -1,9 +1,10 @@
 // Batches in file order.
 //
-// The frames of a batch are found by walking the headers, one thread at a time; the thread that walked
-// them decodes them, while they are in its cache. Measured with records of 330 bytes the walk is a
-// twentieth of the work, so it keeps twenty threads busy.
+// The frames of a batch are found by walking the headers, one thread at a time. With several threads and
+// small frames, those of later batches are found ahead by scouts, and the cut only counts them.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "core/frames/frame_batch.h"
 #include "core/frames/frame_reader.h"
@@ -18,10 +19,15 @@ bool MayEndInZeros(const ShardSource& source, uint64_t stop) {
   return source.range != nullptr && stop != 0 && source.frames.span[stop - 1] == 0;
 }
 
+// Legs that are assigned ahead: the cut needs the first of them when that many batches more were begun.
+constexpr size_t kLegsPerThread = 2;
+
 class StreamSource : public BatchSource {
  public:
-  StreamSource(uint64_t batch_size, Verify verify)
-      : batch_size_(batch_size), verify_(verify == Verify::kNone ? Verify::kNone : Verify::kLengths) {}
+  StreamSource(uint64_t batch_size, Verify verify, size_t threads)
+      : batch_size_(batch_size), verify_(verify == Verify::kNone ? Verify::kNone : Verify::kLengths) {
+    if (threads > 1) scouts_.emplace(kLegsPerThread * threads, verify_);
+  }
 
   Cut CutNext(ShardBoard* board, std::mutex* mutex, Job* job) override {
     if (is_over_) return Cut::kEnd;
@@ -41,6 +47,9 @@ class StreamSource : public BatchSource {
         source = board->source(shard_);
       }
       const ByteView span = source.frames.span;
+      while (missing() > 0 && CutFound(source, job)) {
+      }
+      if (missing() == 0) break;
       if (offset_ >= span.size()) continue;
       FrameRun run;
       {
@@ -50,12 +59,7 @@ class StreamSource : public BatchSource {
         if (run.fault || (run.num_frames != 0 && MayEndInZeros(source, run.next))) job->odd.push_back(shard_);
       }
       if (source.range != nullptr && source.range->is_torn()) job->torn = shard_;
-      if (run.num_frames != 0) {
-        job->stretches.push_back({shard_, offset_, run.next, run.num_frames, record_, source});
-        num_cut_ += run.num_frames;
-        record_ += run.num_frames;
-        offset_ = run.next;
-      }
+      if (run.num_frames != 0) Add(source, run.num_frames, run.next, job);
       if (run.fault || job->torn) {
         if (run.fault) job->fault = RowFault{shard_, record_, offset_, run.fault, {}};
         is_over_ = true;
@@ -68,10 +72,14 @@ class StreamSource : public BatchSource {
       is_over_ = true;
       return Cut::kEnd;
     }
+    if (scouts_) job->leg = Assign(board, mutex, *job);
     return Cut::kJob;
   }
 
-  bool Prepare(ShardBoard*, std::mutex*, Workbench*, Job*) override { return true; }
+  bool Prepare(ShardBoard*, std::mutex*, Workbench*, Job* job) override {
+    if (job->leg) scouts_->Walk(*std::exchange(job->leg, std::nullopt));
+    return true;
+  }
 
   void Fill(Workbench* bench, Job* job, Verify verify, bool, MadeBatch* made) override {
     ColumnBuilder& builder = bench->builder;
@@ -109,6 +117,46 @@ class StreamSource : public BatchSource {
     offset_ = record_ = 0;
   }
 
+  // Frames from the offset on belong to the batch.
+  void Add(const ShardSource& source, uint64_t num_frames, uint64_t stop, Job* job) {
+    std::vector<Stretch>& stretches = job->stretches;
+    if (!stretches.empty() && stretches.back().shard == shard_) {
+      stretches.back().stop = stop;
+      stretches.back().num_frames += num_frames;
+    } else {
+      stretches.push_back({shard_, offset_, stop, num_frames, record_, source});
+    }
+    num_cut_ += num_frames;
+    record_ += num_frames;
+    offset_ = stop;
+  }
+
+  // The same, of frames that scouts found; false where there are none.
+  bool CutFound(const ShardSource& source, Job* job) {
+    if (!scouts_ || (num_found_ == found_.offsets.size() && !TakeFound())) return false;
+    const uint64_t count = std::min<uint64_t>(missing(), found_.offsets.size() - num_found_);
+    num_found_ += count;
+    Add(source, count, num_found_ < found_.offsets.size() ? found_.offsets[num_found_] : found_.next, job);
+    return true;
+  }
+
+  bool TakeFound() {
+    num_found_ = 0;
+    found_.offsets.clear();
+    return scouts_->Take(shard_, offset_, &found_) && !found_.offsets.empty();
+  }
+
+  // A leg for the worker of a job, unless the first batch waits for it. Shards that come one by one also go
+  // one by one, maybe before they are walked.
+  std::optional<Leg> Assign(ShardBoard* board, std::mutex* mutex, const Job& job) {
+    uint64_t nbytes = 0;
+    for (const Stretch& part : job.stretches) nbytes += part.stop - part.start;
+    if (job.number == 0 || nbytes > batch_size_ * FrameScouts::kMaxFrameNbytes) return {};
+    const std::lock_guard lock(*mutex);
+    if (board->is_open()) return {};
+    return scouts_->Assign(*board, shard_, offset_, nbytes);
+  }
+
   const uint64_t batch_size_;
   const Verify verify_;
   uint32_t shard_ = 0;
@@ -116,12 +164,15 @@ class StreamSource : public BatchSource {
   uint64_t record_ = 0;
   uint64_t num_cut_ = 0;  // frames of the batch in progress
   bool is_over_ = false;
+  std::optional<FrameScouts> scouts_;
+  FoundFrames found_;     // the next frames, where scouts were
+  size_t num_found_ = 0;  // of them that are cut
 };
 
 }  // namespace
 
-std::unique_ptr<BatchSource> MakeStreamSource(uint64_t batch_size, Verify verify) {
-  return std::make_unique<StreamSource>(batch_size, verify);
+std::unique_ptr<BatchSource> MakeStreamSource(uint64_t batch_size, Verify verify, size_t threads) {
+  return std::make_unique<StreamSource>(batch_size, verify, threads);
 }
 
 }  // namespace tfrkit

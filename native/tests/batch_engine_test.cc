@@ -140,7 +140,8 @@ std::vector<int64_t> Numbers(uint64_t size) {
 }
 
 std::unique_ptr<BatchEngine> Stream(const Shards& shards, size_t threads, uint64_t batch_size) {
-  return std::make_unique<BatchEngine>(Options(shards, threads), MakeStreamSource(batch_size, Verify::kAll));
+  return std::make_unique<BatchEngine>(Options(shards, threads),
+                                       MakeStreamSource(batch_size, Verify::kAll, threads));
 }
 
 std::unique_ptr<BatchEngine> Shuffle(const Shards& shards, size_t threads, uint64_t batch_size, uint64_t key,
@@ -162,6 +163,31 @@ TEST(BatchEngine, StreamGivesEveryRecordInFileOrderForAnyNumberOfThreads) {
     for (const uint64_t size : {1, 7, 64, 1000}) {
       CHECK_EQ(RunToEnd(shards, Stream(shards, threads, size).get()).batches,
                Cut(Numbers(shards.num_records()), size));
+    }
+  }
+}
+
+// Long enough for scouts, which find the frames of later batches.
+TEST(BatchEngine, LongStreamGivesEveryRecordInFileOrderForAnyNumberOfThreads) {
+  const Shards shards({9000, 3, 0, 12000, 700});
+  for (const size_t threads : kThreadCounts) {
+    for (const uint64_t size : {100, 333}) {
+      CHECK_EQ(RunToEnd(shards, Stream(shards, threads, size).get()).batches,
+               Cut(Numbers(shards.num_records()), size));
+    }
+  }
+}
+
+TEST(BatchEngine, DamageInALongStreamEndsItThere) {
+  for (const bool in_header : {false, true}) {
+    Shards shards({9000, 9000});
+    in_header ? shards.DamageHeader(1, 7037) : shards.DamagePayload(1, 7037);
+    for (const size_t threads : kThreadCounts) {
+      const Passed passed = RunToEnd(shards, Stream(shards, threads, 100).get());
+      CHECK_EQ(passed.batches, Cut(Numbers(16000), 100));
+      REQUIRE(passed.faults.size() == 1);
+      CHECK_EQ(passed.faults[0].record, 7037);
+      CHECK_EQ(passed.faults[0].offset, shards.offset(1, 7037));
     }
   }
 }
