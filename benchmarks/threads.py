@@ -18,9 +18,10 @@ import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,18 +106,33 @@ def time_processes(paths: list[str], order: str, size: int, count: int, rounds: 
     return max(rates)
 
 
-def measure(paths: list[str], order: str, options: argparse.Namespace) -> Iterator[str]:
-    """Lines of a Markdown table."""
+class Row(NamedTuple):
+    """Rows per second of one number of threads, of as many processes, and seconds of the taking thread per batch."""
+
+    threads: int
+    rate: float
+    allowed: float
+    used: float
+
+
+def measure(paths: list[str], order: str, options: argparse.Namespace) -> Iterator[Row]:
+    """Measure each number of threads, after its batches were compared with those of one."""
     wanted = digest(open_batches(paths, order, options.batch, 1))
-    heads = ("M rows/s", ": one thread", ": row before", "processes, M rows/s", ": processes", "python, µs/batch")
-    yield f"| {order}, threads | " + " | ".join(heads) + " |"
-    yield "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
-    first = before = None
     for threads in options.threads:
         if digest(open_batches(paths, order, options.batch, threads)) != wanted:
             raise SystemExit(f"{order}, {threads} threads: other batches than one thread gives")
         rate, used = time_threads(paths, order, options.batch, threads, options.rounds)
         allowed = time_processes(paths, order, options.batch, threads, max(1, options.rounds // 2))
+        yield Row(threads, rate, allowed, used)
+
+
+def format_rows(order: str, rows: Iterable[Row]) -> Iterator[str]:
+    """Lines of a Markdown table."""
+    heads = ("M rows/s", ": one thread", ": row before", "processes, M rows/s", ": processes", "python, µs/batch")
+    yield f"| {order}, threads | " + " | ".join(heads) + " |"
+    yield "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    first = before = None
+    for threads, rate, allowed, used in rows:
         first, before = first or rate, before or rate
         yield (
             f"| {threads} | {rate / 1e6:.2f} | {rate / first:.2f} | {rate / before:.2f} | {allowed / 1e6:.2f} "
@@ -164,7 +180,7 @@ def main() -> None:
         for line in lines:
             print(line)
         for order in ORDERS:
-            for line in ["", *measure(paths, order, options)]:
+            for line in chain([""], format_rows(order, measure(paths, order, options))):
                 print(line, flush=True)
                 lines.append(line)
     if options.out:
