@@ -84,6 +84,23 @@ nb::tuple CheckFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t
   return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, run.resume));
 }
 
+// Reads a byte of each page, so that another thread finds the range mapped in.
+void TouchPages(nb::handle data, uint64_t start, uint64_t stop) {
+  constexpr uint64_t kPage = 4096;  // the smallest there is
+  const Buffer buffer(data);
+  const ByteView span = buffer.until(stop);
+  CheckStart(span, start);
+  MappedCall call(buffer);
+  {
+    nb::gil_scoped_release release;
+    uint8_t sum = 0;
+    for (uint64_t offset = start; offset < span.size(); offset += kPage) sum ^= span[offset];
+    volatile uint8_t kept = sum;
+    (void)kept;
+  }
+  call.Finish(0, false);
+}
+
 // A stretch of frames is indexed a piece at a time, so that the array grows with what is found and
 // not with what was asked for.
 nb::tuple IndexFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
@@ -341,6 +358,9 @@ void BindFrames(nb::module_& m) {
   m.def("crc32c_variants", &VariantNames, "Variants this machine runs, slowest first.");
   m.def("crc32c_with", &CrcWith, nb::arg("variant"), nb::arg("data"), "CRC-32C by a named variant.");
 
+  m.def("touch_pages", &TouchPages, nb::arg("data"), nb::arg("start"), nb::arg("stop"),
+        nb::sig("def touch_pages(data: object, start: int, stop: int) -> None"),
+        "Map bytes [start, stop) of a file in, for another thread.");
   m.def("check_frames", &CheckFramesPy, nb::arg("data"), nb::arg("start"), nb::arg("stop"),
         nb::arg("max_frames"), nb::arg("verify"), "Step over frames: (num_frames, next, Fault or None).",
         nb::sig("def check_frames(data: object, start: int, stop: int, max_frames: int, verify: str) -> "

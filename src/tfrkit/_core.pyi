@@ -77,6 +77,9 @@ def crc32c_variants() -> list[str]:
 def crc32c_with(variant: str, data: object) -> int:
     """CRC-32C by a named variant."""
 
+def touch_pages(data: object, start: int, stop: int) -> None:
+    """Map bytes [start, stop) of a file in, for another thread."""
+
 def check_frames(data: object, start: int, stop: int, max_frames: int, verify: str) -> tuple[int, int, Fault | None]:
     """Step over frames: (num_frames, next, Fault or None)."""
 

@@ -257,11 +257,15 @@ class Records(_native.RecordPicker, Sequence[Record]):
 
     def _read(self, read: Callable[[FrameStream], Iterator[list[T]]]) -> Iterator[T]:
         policy = self._policy.for_one_pass()
-        lists = chain.from_iterable(map(read, open_streams(self._shards, policy, threads=self._threads)))
+        streams = open_streams(self._shards, policy, threads=self._threads, shares_plain=True)
+        lists = chain.from_iterable(map(read, streams))
         return chain(chain.from_iterable(lists), policy.end_pass())
 
     def on_threads(self, threads: int | None) -> Records:
-        """Return the same records, inflated on this number of threads when all are read; None for one per core."""
+        """Return the same records, inflated and checked on this number of threads when all are read.
+
+        None inflates on one per core, and reads files that are not compressed on the caller's thread.
+        """
         if threads is None:
             return self
         require_whole("threads", threads, first=1)

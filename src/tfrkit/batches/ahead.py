@@ -147,12 +147,14 @@ def _guess_nbytes(shard: Shard) -> int:
 def _read_shard(shard: Shard, policy: Policy, verify: Verify) -> Iterator[Item]:
     """Yield the frames of a shard in stretches, and the damage between them."""
     late = _LatePolicy(policy)
-    # A compressed shard comes in windows of that size.
-    max_nbytes = LIMITS.inflate_nbytes if shard.compression == "none" else NO_LIMIT
+    # A compressed shard comes in windows of 1 MiB.
+    max_nbytes = LIMITS.ahead_step_nbytes if shard.compression == "none" else NO_LIMIT
     try:
         stream = FrameStream(shard, late, releases=False)
         while stretch := stream.take(_native.check_frames, max_nbytes=max_nbytes, verify=verify):
             yield from late.take_kept()
+            if shard.compression == "none" and verify != "all":
+                _native.touch_pages(stretch.data, stretch.start, stretch.stop)
             yield stretch
     except TfrkitError:
         yield from late.take_kept()
@@ -167,15 +169,19 @@ def open_streams(
     threads: int | None = None,
     max_nbytes: int = DEFAULT_AHEAD_NBYTES,
     leaves_payloads: bool = False,
+    shares_plain: bool = False,
     columns: Sequence[str] = (),
 ) -> Generator[FrameStream, None, None]:
     """Yield streams that together have all frames in file order. Read each to its end before the next one.
 
     With several threads, compressed shards are inflated ahead; by default there is one thread per core, at most
     `LIMITS.max_inflaters`, and fewer for small files. They also check the frames, or with `leaves_payloads` only their
-    headers.
+    headers. With `shares_plain`, a given number of threads also maps in and checks files that are not compressed.
     """
-    threads = choose_inflaters(shards, threads)
+    if shares_plain and threads is not None and all(_is_plain(shard) for shard in shards):
+        threads, max_nbytes = min(threads, LIMITS.max_inflaters), 2 * LIMITS.window_nbytes
+    else:
+        threads = choose_inflaters(shards, threads)
     if threads <= 1:
         for shard in shards:
             yield FrameStream(shard, policy, columns=columns)
@@ -185,8 +191,18 @@ def open_streams(
     if leaves_payloads and policy.verify == "all":
         now, later = "lengths", "all"
     with closing(FramesAhead(shards, policy, threads=threads, max_nbytes=max_nbytes, verify=now)) as ahead:
+        read: Stretch | None = None  # mapped frames whose pages are not released
         for stretch in ahead:
             yield FrameStream(stretch.shard, policy, within=stretch, columns=columns, verify=later)
+            is_next = read is not None and read.data is stretch.data and read.stop == stretch.start
+            read = read._replace(stop=stretch.stop) if read is not None and is_next else stretch
+            if read.nbytes >= LIMITS.window_nbytes and isinstance(read.data, _native.FileMap):
+                read.data.release(read.start, read.stop)
+                read = None
+
+
+def _is_plain(shard: Shard) -> bool:
+    return shard.compression == "none" and shard.nbytes is not None and not shard.reader.is_remote
 
 
 def count_ahead(

@@ -67,7 +67,8 @@ class Part:
 
         After `split`, `take`, `filter`, `shuffle` and similar, only the records of the selected rows. Payloads have all
         features, even if only some were selected. Compressed shards are inflated ahead on `threads` when all records
-        are read in file order; default one per core. The order does not change.
+        are read in file order; default one per core. Given a number, threads also map in and check files that are not
+        compressed: faster for records of 10 KB and more. The order does not change.
 
         Example:
             >>> with tfrkit.Writer("test.tfrecord") as w:

@@ -17,7 +17,9 @@ import numpy as np
 import pytest
 
 import tfrkit as tfr
+from tfrkit import _native
 from tfrkit._limits import LIMITS
+from tfrkit._types import Verify
 from tfrkit.batches import ahead
 from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import InflateReader
@@ -51,10 +53,14 @@ def write_shards(
             for number in range(first, first + count):
                 writer.write({"id": number, "name": f"row {number}" * (number % 7)})
         first += count
-        deflater = Deflater(FORMATS[compression].name)
         data = change(shard, plain.read_bytes())
-        name = f"s-{shard:05}-of-{len(COUNTS):05}.{FORMATS[compression].suffixes[0]}"
-        (folder / name).write_bytes(deflater.write(data) + deflater.finish())
+        name = f"s-{shard:05}-of-{len(COUNTS):05}"
+        if compression == "none":
+            (folder / f"{name}.tfrecord").write_bytes(data)
+        else:
+            deflater = Deflater(FORMATS[compression].name)
+            data = deflater.write(data) + deflater.finish()
+            (folder / f"{name}.{FORMATS[compression].suffixes[0]}").write_bytes(data)
         plain.unlink()
     return folder
 
@@ -123,6 +129,48 @@ def test_threads_give_what_one_thread_gives(
     assert error is None
     assert findings == []
     assert len(items) == (-(-sum(COUNTS) // 64) if way in ("batches", "engine", "mapped") else sum(COUNTS))
+
+
+@pytest.mark.parametrize("way", ["records", "views"])
+@pytest.mark.parametrize("verify", ["all", "lengths", "none"])
+def test_threads_give_what_one_thread_gives_of_files_that_are_not_compressed(
+    tmp_path: Path, way: str, verify: Verify, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_shards(tmp_path, "none")
+    monkeypatch.setattr(LIMITS, "window_nbytes", 1 << 14)  # pages are released often
+    items, error, findings = compare(tmp_path, way, monkeypatch, verify=verify)
+    assert (len(items), error, findings) == (sum(COUNTS), None, [])
+
+
+@pytest.mark.parametrize("way", ["records", "views"])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_damage_of_files_that_are_not_compressed_is_met_in_its_place(
+    tmp_path: Path, way: str, on_error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_shards(tmp_path, "none", damage_frames)
+    with pytest.warns(SkippedRecordsWarning) if on_error == "skip" else contextlib.nullcontext():
+        items, error, findings = compare(tmp_path, way, monkeypatch, on_error=on_error)
+    assert len(items) > 400
+    assert (error is None) == (on_error == "skip")
+    assert len(findings) == (0 if on_error == "raise" else 3)
+
+
+def test_files_that_are_not_compressed_are_checked_on_other_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = set()
+    check_frames = _native.check_frames
+
+    def watch(*arguments: Any) -> Any:
+        names.add(threading.current_thread().name)
+        return check_frames(*arguments)
+
+    write_shards(tmp_path, "none")
+    monkeypatch.setattr(_native, "check_frames", watch)
+    records = tfr.open(tmp_path).records(threads=2)
+    assert len(collect(iter(records))[0]) == sum(COUNTS)
+    assert names
+    assert all(name.startswith("tfrkit-ahead") for name in names)
 
 
 def damage_frames(shard: int, data: bytes) -> bytes:
