@@ -13,8 +13,8 @@ namespace {
 constexpr uint64_t kMinLegNbytes = 4 << 10;
 constexpr uint64_t kMaxLegNbytes = 1 << 20;
 constexpr uint64_t kSearchNbytes = 16 * FrameScouts::kMaxFrameNbytes;
-// This number of useless legs, and a quarter of the useful ones, end the scouting: checksums that are wrong on
-// purpose, or records that hold frames themselves.
+// This number of useless legs, and a quarter of the useful ones, end the scouting: checksums that are wrong
+// on purpose, or records that hold frames themselves.
 constexpr uint64_t kMaxMissed = 32;
 constexpr uint64_t kPieceFrames = 64;
 
