@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import wave
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -297,6 +298,32 @@ def test_audio_is_served_in_ranges(tmp_path: Path, connect: Connect) -> None:
         assert (answer.status_code, answer.content) == (206, part)
     many = client.get("/a/0?feature=audio", headers={"range": "bytes=" + ",".join(["0-0"] * 1000)})
     assert many.status_code == 200
+
+
+def test_samples_of_a_sound_are_played_at_their_rate(tmp_path: Path, connect: Connect) -> None:
+    path = str(tmp_path / "samples.tfrecord")
+    samples = np.sin(np.arange(2000) / 9).astype(np.float32)
+    with tfrkit.Writer(path, floats="float32") as writer:
+        writer.write({"audio": samples, "sample_rate": 8000})
+    client = connect(path)
+    described = client.get("/api/record/0").json()["features"][0]
+    assert (described["show"], described["sound"]) == ("numbers", "a/0?feature=audio")
+    answer = client.get("/" + described["sound"])
+    assert answer.headers["content-type"] == "audio/wav"
+    with wave.open(io.BytesIO(answer.content)) as sound:
+        assert (sound.getframerate(), sound.getnchannels(), sound.getnframes()) == (8000, 1, 2000)
+        read = np.frombuffer(sound.readframes(2000), "<i2")
+    np.testing.assert_allclose(read / 32_767, samples, atol=1e-4)
+    assert client.get("/a/0?feature=sample_rate").status_code == 415
+
+
+def test_image_that_cannot_be_shown_is_bytes_and_its_cause_once(tmp_path: Path, connect: Connect) -> None:
+    path = str(tmp_path / "odd.tfrecord")
+    with tfrkit.Writer(path) as writer:
+        writer.write({"image_raw": bytes([255]) * 99, "height": 8, "width": 8})
+    shown = connect(path).get("/api/record/0").json()
+    assert shown["cause"] == "pixels expected 8x8, got 99 values"
+    assert {feature["name"]: feature["show"] for feature in shown["features"]}["image_raw"] == "bytes"
 
 
 def test_count_of_a_counted_dataset_is_one_event(pictures: str, connect: Connect) -> None:

@@ -33,6 +33,7 @@ LABEL_WORDS = PLAIN_LABEL_WORDS | {"class", "classes", "category", "categories",
 MASK_WORDS = frozenset({"mask", "masks", "segmentation", "seg", "annotation"})
 BOX_WORDS = frozenset({"bbox", "bboxes", "box", "boxes", "xmin", "xmax", "ymin", "ymax"})
 IMAGE_WORDS = frozenset({"image", "images", "img", "picture", "photo", "pixels", "frame", "frames", "rgb", "gray"})
+SOUND_WORDS = frozenset({"audio", "sound", "speech", "waveform", "wav", "pcm"})
 RAW_WORDS = IMAGE_WORDS | {"data", "raw", "encoded", "x"}
 ENCODED_WORDS = frozenset({"image", "img", "picture", "photo", "jpeg", "png", "encoded", "mask"})
 FILE_WORDS = frozenset({"filename", "path", "file"})

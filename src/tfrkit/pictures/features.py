@@ -128,7 +128,11 @@ def list_choices(schema: Schema) -> dict[str, list[str]]:
     """List the values that each argument of `find_picture_features` may have for this schema."""
     specs = {name: spec for name, spec in _all_specs(schema).items() if spec.seen is None}
     context = {name: spec for name, spec in specs.items() if not spec.is_list}
-    listed = [name for name, spec in specs.items() if spec.kind == "bytes" and spec.logical != "text"]
+    listed = [
+        name
+        for name, spec in specs.items()
+        if (spec.kind == "bytes" and spec.logical != "text") or is_flat_image(name, spec)
+    ]
     arrays = [name for name, spec in specs.items() if _is_array(spec) and name not in listed]
     boxes = [name.removesuffix("/xmin") for name in context if name.endswith("/xmin")]
     sides = {f"{name}/{side}" for name in boxes for side in ("xmin", "ymin", "xmax", "ymax")}
@@ -210,7 +214,7 @@ def _find_image(specs: Mapping[str, Spec], mask: str | None, shape: tuple[int, .
 
 def _rank_image(name: str, spec: Spec, sizes: SizeFeatures) -> int | None:
     """Rank how likely a feature is an image, 0 is the likeliest; None if it is not an image."""
-    if sizes.fixed is not None and (spec.kind != "bytes" or spec.encoding != "list"):
+    if sizes.fixed is not None and not is_flat_image(name, spec) and (spec.kind != "bytes" or spec.encoding != "list"):
         return None
     words = split_words(name)
     is_fact = _is_fact(name)
@@ -232,6 +236,14 @@ def _rank_image(name: str, spec: Spec, sizes: SizeFeatures) -> int | None:
             5 if name in well_known.IMAGE_NAMES else 6 if sizes.fixed is not None and spec.logical == "bytes" else None
         )
     return 3 if is_named and sizes.is_known and spec.shape not in ((), (1,)) else None
+
+
+def is_flat_image(name: str, spec: Spec) -> bool:
+    """Whether a list of numbers may be the pixels of an image, by its name; its length has to fit a shape."""
+    is_named = bool(well_known.IMAGE_WORDS & set(split_words(name))) and not _is_fact(name)
+    return (
+        is_named and spec.kind != "bytes" and spec.encoding == "list" and len(spec.shape) == 1 and spec.fixed_length > 0
+    )
 
 
 def _is_array(spec: Spec) -> bool:

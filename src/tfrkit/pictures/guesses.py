@@ -11,7 +11,14 @@ from tfrkit.errors import CodecError, SchemaError
 from tfrkit.features.schema import Schema
 from tfrkit.images.raw_shapes import guess_shapes, write_shape
 from tfrkit.images.sniff import sniff_image
-from tfrkit.pictures.features import BoxOrder, BoxUnits, PictureFeatures, find_picture_features, list_choices
+from tfrkit.pictures.features import (
+    BoxOrder,
+    BoxUnits,
+    PictureFeatures,
+    find_picture_features,
+    is_flat_image,
+    list_choices,
+)
 from tfrkit.pictures.pixels import read_shape
 from tfrkit.pictures.values import flatten_row, read_corners
 
@@ -73,9 +80,11 @@ class PictureGuesses:
 
     @cached_property
     def _shapes(self) -> list[tuple[int, ...]]:
-        """Likely shapes of the bytes of the image feature, if they are raw pixels of one length."""
+        """Likely shapes of the image feature, if it is raw pixels of one length: bytes, or numbers with such a name."""
         name = self._given.get("image")
         for feature, spec in self._schema.features.items() if self._schema.kind != "raw" else ():
+            if is_flat_image(feature, spec) and name in (None, feature):
+                return list(guess_shapes(spec.fixed_length))
             if spec.logical != "bytes" or spec.kind != "bytes" or spec.shape != () or name not in (None, feature):
                 continue
             values = [row.get(feature) for row in self._probed]

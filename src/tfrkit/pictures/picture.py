@@ -15,12 +15,12 @@ from tfrkit.errors import CodecError
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.images.decode import decode_image, decode_thumbnail, measure_image
 from tfrkit.images.options import DecodeOptions
-from tfrkit.images.raw_shapes import FOUND_CHANNELS, RAW_CHANNELS
+from tfrkit.images.raw_shapes import RAW_CHANNELS
 from tfrkit.images.resize import resize_as_pillow, resize_into
 from tfrkit.pictures.colors import Color, class_color, voc_palette
 from tfrkit.pictures.features import PictureFeatures
 from tfrkit.pictures.masks import describe_sizes, read_mask
-from tfrkit.pictures.pixels import fold_pixels, is_raw, to_pixels
+from tfrkit.pictures.pixels import fold_pixels, is_raw, read_raw, to_pixels
 from tfrkit.pictures.values import flatten_row, list_values, read_corners
 from tfrkit.sidecars.class_names import ClassNames
 
@@ -172,7 +172,7 @@ class PictureReader:
             if not is_raw(value, sizes):
                 return self._decode(value)
             try:
-                array = fold_pixels(np.frombuffer(value, np.uint8), values, sizes, channels=FOUND_CHANNELS)
+                array = read_raw(value, values, sizes)
             except CodecError:
                 # If the feature holds image files, this is a damaged file.
                 if self._is_encoded:

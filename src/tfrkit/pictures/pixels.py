@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import math
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -31,6 +34,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 ShapeWord = str | Sequence[int]
 """A shape as "224x224x3" or as (224, 224, 3)."""
+
+
+_BASE64 = re.compile(rb"[A-Za-z0-9+/_-]+=*")
+_STANDARD = bytes.maketrans(b"-_", b"+/")  # from the letters for addresses
 
 
 def read_shape(shape: ShapeWord | None) -> tuple[int, ...] | None:
@@ -68,6 +75,28 @@ def is_raw(data: bytes, sizes: SizeFeatures) -> bool:
     if sizes.fixed is not None and fill_shape(sizes.fixed, len(data)) is not None:
         return True
     return sizes.is_known and bool(data) and sniff_image(data[:64]) is None and not is_ppm(data)
+
+
+def read_raw(data: bytes, values: Mapping[str, Any], sizes: SizeFeatures) -> Array:
+    """Fold raw pixels of 8 bits, of 16 bits, or in base64 text; raise `CodecError` if their number does not match."""
+    try:
+        return fold_pixels(np.frombuffer(data, np.uint8), values, sizes, channels=FOUND_CHANNELS)
+    except CodecError:
+        for flat in _read_otherwise(data):
+            with suppress(CodecError):
+                return fold_pixels(flat, values, sizes, channels=FOUND_CHANNELS)
+        raise
+
+
+def _read_otherwise(data: bytes) -> Iterator[Array]:
+    if len(data) % 2 == 0:
+        wide = np.frombuffer(data, "<u2")
+        # Many programs write levels from 0 to 255 as numbers of 16 bits.
+        yield wide.astype(np.uint8) if wide.size and wide.max() <= 255 else wide
+    if _BASE64.fullmatch(data[:64]):
+        with suppress(ValueError):
+            padded = data.translate(_STANDARD) + b"=" * (-len(data) % 4)
+            yield np.frombuffer(base64.b64decode(padded, validate=True), np.uint8)
 
 
 def read_size(values: Mapping[str, Any], sizes: SizeFeatures) -> tuple[int, ...] | None:

@@ -25,6 +25,7 @@ from tfrkit.pictures.pixels import to_pixels
 from tfrkit.pictures.values import flatten_row, list_values
 from tfrkit.view.guesses import Guesses
 from tfrkit.view.opened import Opened, to_json_damage
+from tfrkit.view.sounds import AUDIO_TYPES, is_sound, make_sound
 from tfrkit.view.wire import explain_frame
 
 MAX_VALUES = 256
@@ -39,12 +40,6 @@ _MAX_JSON = 100_000
 _SIDE = 4096  # of a picture made by the server
 SHOWN_FORMATS = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif"}
 """Formats whose bytes are sent unchanged."""
-AUDIO_TYPES = {
-    "WAV audio": "audio/wav",
-    "FLAC audio": "audio/flac",
-    "Ogg audio": "audio/ogg",
-    "MP3 audio": "audio/mpeg",
-}
 
 Json = dict[str, Any]
 
@@ -94,7 +89,16 @@ def describe_record(opened: Opened, guesses: Guesses, item: int) -> Json:
             for name, value in features.items():
                 result["features"].append(_describe_feature(opened, name, part, value, specs.get(name), record, roles))
     result |= _describe_picture(opened, guesses, row, record)
+    if result["cause"] is not None and guesses.features is not None:
+        _leave_out_picture(result["features"], guesses.features.image)
     return result
+
+
+def _leave_out_picture(described: list[Json], image: str) -> None:
+    """Describe the bytes of an image that cannot be shown as bytes: the cause is shown once, with the record."""
+    for feature in described:
+        if feature["name"] == image and feature["show"] == "image" and "head" in feature:
+            feature["show"] = "bytes"
 
 
 def _list_parts(row: Row, schema: Schema) -> list[tuple[str, Mapping[str, Any], Mapping[str, Spec]]]:
@@ -163,6 +167,8 @@ def _describe_value(
         return result | {"show": "numbers"}
     result |= {"show": "tensor" if is_tensor else "numbers", "dtype": str(array.dtype), "shape": list(array.shape)}
     result |= _measure(flat)
+    if is_sound(name, array):
+        result["sound"] = f"a/{where}"
     if roles.get(name) in ("image", "mask") or _is_drawable(array):
         result["src"] = f"{'m' if roles.get(name) == 'mask' else 'i'}/{where}"
     return result
@@ -369,12 +375,11 @@ def find_raw(opened: Opened, record: int, feature: str | None, frame: int | None
 
 
 def find_audio(opened: Opened, record: int, feature: str, frame: int | None) -> tuple[bytes, str]:
-    """Return audio bytes and their type; `CodecError` if the bytes are not audio."""
-    value = find_raw(opened, record, feature, frame)
-    media = find_media([value[:64]])
-    if media not in AUDIO_TYPES:
-        raise CodecError(f"feature {feature!r:.64} holds no audio")
-    return value, AUDIO_TYPES[media]
+    """Return sound and its type; `CodecError` if the feature is no sound."""
+    if opened.kind == "raw":
+        return make_sound(feature, opened.read(record), {})
+    values = flatten_row(opened.read_row(record), opened.schema)
+    return make_sound(feature, find_value(opened, record, feature, frame), values)
 
 
 def page_values(opened: Opened, record: int, feature: str, frame: int | None, first: int, count: int) -> Json:

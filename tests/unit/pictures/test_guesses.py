@@ -47,3 +47,13 @@ def test_wrong_choice_names_the_choices() -> None:
     with pytest.raises(ValueError, match="box_order expected xyxy, yxyx, xywh, cxcywh, got 'abcd'"):
         read_given({"box_order": "abcd"})
     assert read_given({"image": "", "label": None, "mask": "m", "other": "x"}) == {"mask": "m"}
+
+
+def test_list_of_numbers_with_the_name_and_length_of_an_image_is_one() -> None:
+    schema = Schema({"image_floats": Spec("float", (784,)), "embedding": Spec("float", (1024,))})
+    found = guess(schema, [])
+    assert (found.features.image, found.features.sizes.fixed) == ("image_floats", (28, 28, 1))
+    assert found.to_json(found.features)["image"]["options"] == ["image_floats"]
+    for other in ({"image_floats": Spec("float", (783,))}, {"image_height": Spec("int64", (784,))}):
+        with pytest.raises(SchemaError, match="no feature looks like an image"):
+            _ = guess(Schema(other), []).features

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from tfrkit.errors import CodecError
 from tfrkit.features.size_features import SizeFeatures
-from tfrkit.pictures.pixels import fold_pixels, is_raw, read_size, to_levels, to_pixels
+from tfrkit.pictures.pixels import fold_pixels, is_raw, read_raw, read_size, to_levels, to_pixels
 
 SIDES = SizeFeatures("height", "width", "channels")
 SHAPE = SizeFeatures(shape="shape")
@@ -114,3 +115,34 @@ def test_arrays_become_rgb(shape: tuple[int, ...]) -> None:
 def test_arrays_that_are_no_picture_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(CodecError, match="image expected gray or RGB pixels, got a uint8 array of shape"):
         to_pixels(np.zeros(shape, np.uint8))
+
+
+LEVELS = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        LEVELS.tobytes(),
+        LEVELS.astype("<i2").tobytes(),
+        base64.b64encode(LEVELS.tobytes()),
+        base64.urlsafe_b64encode(LEVELS.tobytes()).rstrip(b"="),
+    ],
+    ids=["bytes", "16 bits", "base64", "base64 for addresses"],
+)
+def test_raw_pixels_are_read_in_each_way_they_are_stored(data: bytes) -> None:
+    read = read_raw(data, {"height": 2, "width": 3, "channels": 3}, SIDES)
+    assert read.dtype == np.uint8
+    np.testing.assert_array_equal(read, LEVELS)
+
+
+def test_depths_of_16_bits_keep_their_range() -> None:
+    depths = np.array([[0, 256], [40_000, 65_535]], "<u2")
+    read = read_raw(depths.tobytes(), {"height": 2, "width": 2}, SIDES)
+    assert to_levels(read)[:, :, 0].tolist() == [[0, 1], [156, 255]]
+
+
+@pytest.mark.parametrize("data", [b"", b"AAAA", b"=" * 24, bytes(17), bytes(19)])
+def test_raw_pixels_of_another_number_are_refused_as_they_are_stored(data: bytes) -> None:
+    with pytest.raises(CodecError, match=f"pixels expected 3x2x3, got {len(data)} values"):
+        read_raw(data, {"height": 2, "width": 3, "channels": 3}, SIDES)

@@ -25,7 +25,7 @@ const make = space => (name, ...parts) => {
 	return fill(node, parts[0]?.constructor === Object ? parts.shift() : null, parts);
 };
 
-/** An HTML element `tag.class`: attributes, `on…` listeners and styles (may be left out), then children; `label` is for screen readers. */
+/** An HTML element `tag.class`: attributes, `on…` listeners and styles if any, then children; `label` is for screen readers. */
 export const h = make(HTML);
 
 /** An SVG element. */

@@ -31,9 +31,9 @@ function about(feature) {
 
 function body(feature, record) {
 	switch (feature.show) {
-		case "image": return h("img.thumb", { src: withGuesses(feature.src), alt: t("feature.image", { name: feature.name }), loading: "lazy", decoding: "async" });
+		case "image": return thumb(feature);
 		case "mask": return maskView(feature);
-		case "audio": return h("audio", { controls: true, preload: "metadata", src: withGuesses(feature.src), label: feature.name });
+		case "audio": return sound(feature, feature.src);
 		case "text": return text(feature, record);
 		case "json": return h("pre.code", { tabindex: "0", label: feature.name }, visible(feature.value));
 		case "number": return h("p.value-one", named(feature));
@@ -45,6 +45,10 @@ function body(feature, record) {
 		default: return h("p.note", t("feature.empty"));
 	}
 }
+
+const thumb = feature => h("img.thumb", { src: withGuesses(feature.src), alt: t("feature.image", { name: feature.name }), loading: "lazy" });
+
+const sound = (feature, src) => h("audio", { controls: true, preload: "metadata", src: withGuesses(src), label: feature.name });
 
 const named = feature => (feature.values ?? []).map((value, i) => {
 	const name = feature.names?.[i];
@@ -78,13 +82,13 @@ function numbers(feature, record) {
 	const list = feature.values ?? [];
 	if (feature.names?.some(Boolean)) return h("p.number-list", named(feature));
 	const block = h("p.numbers.code", list.map(short).join(", "));
-	return [list.length >= 8 ? spark(list) : null, block, feature.is_cut ? more(feature, record, block, list.length) : null];
+	return [feature.sound ? sound(feature, feature.sound) : null, list.length >= 8 ? spark(feature.points ?? list) : null, block, feature.is_cut ? more(feature, record, block, list.length) : null];
 }
 
 function tensor(feature) {
 	const stats = feature.stats ?? {};
 	return [
-		feature.src ? h("img.thumb", { src: withGuesses(feature.src), alt: t("feature.image", { name: feature.name }), loading: "lazy" }) : null,
+		feature.src ? thumb(feature) : null,
 		feature.points?.length > 1 ? spark(feature.points) : h("p.code", (feature.points ?? []).map(short).join(", ")),
 		facts(["min", "max", "mean", "std"].map(key => [t(`stat.${key}`), stats[key] == null ? null : short(stats[key])]), "facts.small")];
 }

@@ -38,7 +38,7 @@ export function fromBar(box, position) {
 	return EDGE + ((position - EDGE) * (most - 2 * EDGE)) / (bar - 2 * EDGE);
 }
 
-/** One scroll event: `state` is {top, bar}, pixels of the whole grid and position of the bar at the event before. */
+/** One scroll event: `state` is {top, bar}, pixels of the grid and position of the bar at the event before. */
 export function scrolled(box, state, position) {
 	const moved = position - state.bar;
 	const most = Math.max(0, box.full - box.height);

@@ -283,7 +283,7 @@ class Grid extends HTMLElement {
 		}
 	}
 
-	/** The shape of tiles follows the first pictures: the median, so that one odd picture decides nothing. */
+	/** The shape of tiles is the median of the first pictures: an odd one decides nothing. */
 	chooseRatio() {
 		const ratios = [...this.rows.values()].filter(row => row.picture).map(row => row.picture.width / row.picture.height).sort((a, b) => a - b);
 		if (ratios.length < Math.min(8, this.box.count)) return;

@@ -12,7 +12,7 @@ const section = (title, ...parts) => h("section", h("h2", title), parts);
 const about = (key, feature) => [`${t(key)} · `, bdi(feature)];
 const record = one => [one.split, one.file, one.record == null ? null : t("damage.record", { n: one.record })].filter(Boolean).join(" · ");
 
-/** The sections of the page. `show`: `src` of a picture; in the viewer, `open`, `pick` and `split` return what a click on a record, class or split does. */
+/** The sections of the page. `show`: `src` of a picture; `open`, `pick` and `split` return what a click on a record, class or split does. */
 export const draw = (report, show) => [
 	facts(report), warnings(report, show), splits(report, show), report.classes.map(one => classes(one, report, show)), rarest(report, show),
 	report.samples.length ? section(t("stats.samples"), h("div.pics", report.samples.map(one => picture(one, show)))) : null,
