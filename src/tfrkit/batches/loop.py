@@ -283,13 +283,6 @@ class BatchLoop:
         Warns about skipped damage at the end, unless `warns` is False because the caller warns once for several runs.
         With `exchange`, the `__dlpack_c_exchange_api__` of a framework, columns of one number per row may be tensors.
         """
-        yield from self._run(epoch, row, worker, num_workers, threads, exchange)
-        if warns:
-            self.policy.warn_of_skipped()
-
-    def _run(
-        self, epoch: int, row: int, worker: int, num_workers: int, threads: int | None, exchange: Any
-    ) -> Iterator[tuple[Batch, int]]:
         how = self._batching
         is_given = (threads or how.threads) is not None
         threads = choose_threads(threads or how.threads)
@@ -316,6 +309,8 @@ class BatchLoop:
                 num_batches=num_batches,
                 ahead_nbytes=how.ahead_nbytes // 2 if has_engine else how.ahead_nbytes,
             )
+        if warns:
+            self.policy.warn_of_skipped()
 
     def explain_no_engine(self, *, is_stream: bool, threads: int | None = None) -> str | None:
         """Explain why the native engine does not read a pass on these threads; None if it does."""

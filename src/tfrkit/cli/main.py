@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +17,7 @@ from tfrkit._version import VERSION
 from tfrkit.cli.endings import Terminated, raise_when_asked_to_end
 from tfrkit.cli.exit_codes import ExitCode, code_of_error, list_codes
 from tfrkit.cli.hints import Flag, explain, read_flags
-from tfrkit.cli.options import Json, Quiet, RemoteOptions, spread_groups
+from tfrkit.cli.options import Json, Quiet, spread_groups
 from tfrkit.cli.output import get_verdict, print_error, say
 from tfrkit.cli.streams import prepare_streams
 from tfrkit.errors import TfrkitError, TfrkitWarning
@@ -34,7 +34,7 @@ Exit codes: {list_codes(ExitCode.FAILED)}.
 
 
 # In the order of the help.
-_NAMES = (
+NAMES = (
     *("info", "stats", "head", "tail", "cat", "sample", "count", "schema", "verify", "repair", "sheet", "view"),
     *("split", "shuffle", "merge", "reshard", "convert", "edit", "append", "dedupe"),
     *("sql", "diff", "index", "bench", "run"),
@@ -43,24 +43,6 @@ _NAMES = (
 
 # Commands for local files only.
 _LOCAL = ("edit", "append", "dedupe", "bench", "run")
-
-
-class Commands(Mapping[str, Any]):
-    """The module of each command, imported on first use to keep start-up fast."""
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in _NAMES:
-            raise KeyError(name)
-        return importlib.import_module(f"tfrkit.cli.{name}")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_NAMES)
-
-    def __len__(self) -> int:
-        return len(_NAMES)
-
-
-COMMANDS = Commands()
 
 
 def print_version(wanted: bool) -> None:
@@ -95,8 +77,9 @@ def make_app(only: str | None = None, source: str | None = None) -> typer.Typer:
         from tfrkit.cli.build import make_build_app
 
         app.add_typer(make_build_app(guard, source), name="build")
-    for name in COMMANDS if only is None else COMMANDS.keys() & {only}:
-        command = COMMANDS[name]
+    for name in NAMES if only is None else {only}.intersection(NAMES):
+        # Each command is a module, which is imported only if it may run: start-up stays fast.
+        command = importlib.import_module(f"tfrkit.cli.{name}")
         app.command(name, help=command.HELP, context_settings=getattr(command, "CONTEXT", None))(
             guard(command.run, reads_remote=name not in _LOCAL)
         )
@@ -112,16 +95,13 @@ def guard(run: Callable[..., int], *, reads_remote: bool = True) -> Callable[...
 
     A command that reads remote addresses gets the options for them.
     """
-    run = spread_groups(take_remote_options(run) if reads_remote else run)
+    run = spread_groups(run, reads_remote=reads_remote)
     asked = inspect.signature(run)
     flags = read_flags(asked.parameters.values())
 
     @functools.wraps(run)
-    def call(*args: Any, quiet: bool = False, json: bool = False, **kwargs: Any) -> None:
-        def start() -> int:
-            return run(*args, **(choose_json(kwargs) if json else kwargs))
-
-        raise typer.Exit(run_guarded(start, flags))
+    def call(quiet: bool = False, json: bool = False, **given: Any) -> None:
+        raise typer.Exit(run_guarded(lambda: run(**(choose_json(given) if json else given)), flags))
 
     # Every command has --quiet, handled by its callback; a command with --format also has --json.
     added: dict[str, Any] = {"json": Json, "quiet": Quiet} if "format" in asked.parameters else {"quiet": Quiet}
@@ -131,24 +111,6 @@ def guard(run: Callable[..., int], *, reads_remote: bool = True) -> Callable[...
     ]
     call.__signature__ = asked.replace(parameters=[*asked.parameters.values(), *options])  # type: ignore[attr-defined]
     call.__annotations__ = {name: parameter.annotation for name, parameter in asked.parameters.items()} | added
-    return call
-
-
-def take_remote_options(run: Callable[..., int]) -> Callable[..., int]:
-    """Return a command with the options for remote addresses, which are set for the whole process."""
-    asked = inspect.signature(run, eval_str=True)
-
-    @functools.wraps(run)
-    def call(*, remote: RemoteOptions, **given: Any) -> int:
-        if remote != RemoteOptions():
-            from tfrkit.storage.options import use_storage
-
-            use_storage(**vars(remote))
-        return run(**given)
-
-    option = inspect.Parameter("remote", inspect.Parameter.KEYWORD_ONLY, annotation=RemoteOptions)
-    named = [one.replace(kind=one.KEYWORD_ONLY) for one in asked.parameters.values()]
-    call.__signature__ = asked.replace(parameters=[*named, option])  # type: ignore[attr-defined]
     return call
 
 
@@ -228,7 +190,7 @@ def main() -> None:
     prepare_streams()
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     try:
-        app = make_app(asked if asked in (*COMMANDS, "build", "export") else None, (*sys.argv[2:3], None)[0])
+        app = make_app(asked if asked in (*NAMES, "build", "export") else None, (*sys.argv[2:3], None)[0])
         raise_when_asked_to_end()
         app(prog_name="tfr")
     except (KeyboardInterrupt, Terminated) as end:

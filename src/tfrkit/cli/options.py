@@ -114,13 +114,23 @@ class RemoteOptions:
         str | None, typer.Option("--cache", metavar="DIR:SIZE", help="Keep remote blocks there: /scratch/c:200G.")
     ] = None
 
+    def use(self) -> None:
+        """Set the given options for the whole process."""
+        if self != RemoteOptions():
+            from tfrkit.storage.options import use_storage
 
-def spread_groups(run: Callable[..., int]) -> Callable[..., int]:
+            use_storage(**vars(self))
+
+
+def spread_groups(run: Callable[..., int], *, reads_remote: bool = False) -> Callable[..., int]:
     """Return a command with an option for each field of its dataclass parameters, which `run` gets as objects.
 
-    The metadata of an option may contain a function that converts its value.
+    The metadata of an option may contain a function that converts its value. With `reads_remote`, the command has
+    `RemoteOptions`, too.
     """
     asked = list(inspect.signature(run, eval_str=True).parameters.values())
+    if reads_remote:
+        asked.append(inspect.Parameter("remote", inspect.Parameter.KEYWORD_ONLY, annotation=RemoteOptions))
     groups: dict[str, Any] = {one.name: one.annotation for one in asked if is_dataclass(one.annotation)}
 
     def spread() -> Iterator[inspect.Parameter]:
@@ -149,6 +159,8 @@ def spread_groups(run: Callable[..., int]) -> Callable[..., int]:
             given[name] = convert(given[name])
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        if reads_remote:
+            given.pop("remote").use()
         return run(**given)
 
     call.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
