@@ -92,7 +92,7 @@ struct ArrayParts {
     }
   }
 
-  std::deque<Buffer> views;  // let go of under the interpreter lock
+  std::deque<Buffer> views;  // released under the interpreter lock
   std::vector<const void*> buffers;
   std::vector<size_t> sizes;
   std::vector<ArrowArray> children;
@@ -232,7 +232,7 @@ void ExportArray(const Field& field, nb::handle description, ArrowArray* array) 
 
 struct StreamParts {
   Field field;
-  nb::object batches;  // an iterator; null at the end. Let go of under the interpreter lock.
+  nb::object batches;  // an iterator; null at the end. Released under the interpreter lock.
   std::string error;
   int code = 0;  // an errno once something failed: what follows is lost, and must not look like the end
 };

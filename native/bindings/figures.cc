@@ -121,7 +121,7 @@ PyBytesFigures SummarizeBytesPy(nb::handle data, const Column<int64_t>& offsets,
   return PyBytesFigures(std::move(figures));
 }
 
-// Merging takes some ten microseconds; to let go of the interpreter lock and wait for it again takes longer.
+// Merging takes some ten microseconds; releasing the interpreter lock and waiting for it again takes longer.
 
 template <class T>
 Array<T> MergeSortedPy(const Column<T>& one, const Column<T>& other) {

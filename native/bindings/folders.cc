@@ -1,4 +1,4 @@
-// What lies in a folder: names, sizes and times in one call, for folders of a hundred thousand files.
+// The content of a folder: names, sizes and times in one call, for folders of a hundred thousand files.
 #include <dirent.h>
 #include <fcntl.h>
 #include <nanobind/nanobind.h>

@@ -15,7 +15,7 @@ class FrameTable {
  public:
   FrameTable(nb::object data, Offsets offsets, std::string_view verify);
 
-  // The record, or its Fault. Raises if the file was cut off. Keeps the interpreter lock: letting it go and
+  // The record, or its Fault. Raises if the file was cut off. Keeps the interpreter lock: releasing it and
   // taking it again costs more than a small record. REQUIRES: number < size().
   nb::object Read(uint64_t number) const;
 

@@ -1,4 +1,4 @@
-// Pixels: the resize, and what a JPEG says of itself.
+// Pixels: resizing, and the headers of JPEGs.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string_view.h>
 

@@ -1,4 +1,4 @@
-// tfrkit._core: the native core as Python sees it. Functions convert arguments, let go of the
+// tfrkit._core: the native core as Python sees it. Functions convert arguments, release the
 // interpreter lock, call the core and wrap the result; decisions are made on either side, not here.
 #include <exception>
 #include <new>

@@ -96,7 +96,7 @@ class BatchEngine {
   uint64_t Limit() const;
   // With the lock held.
   void NoteTaken(const MadeBatch& made);
-  // With the lock held: of a stream, what lies before `stop` is never looked at again.
+  // With the lock held: the bytes of a stream before `stop` are never read again.
   void NoteRead(uint32_t shard, uint64_t stop);
   // Gives pages that were read back to the system.
   void ReleasePages();

@@ -54,7 +54,7 @@ class UploadTask:
 
 
 def store_shard(result: ShardResult, path: str, address: str) -> ShardResult:
-    """Store a shard that is whole, its index before it, and remove it from the disk; return its result and version."""
+    """Store a complete shard, its index first, and remove both from the disk; return its result and version."""
     upload_file(index_path(path), index_path(address))
     result.etag = upload_file(path, address) or ""
     result.is_stored = True

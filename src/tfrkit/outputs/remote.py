@@ -187,7 +187,7 @@ class RemoteStaging:
             address, name = self._bucket.address_of(info.key), info.key.rpartition("/")[2]
             if address not in known and is_shard_name(name):
                 raise StorageError(
-                    "the folder holds another shard, which would stand among the new ones",
+                    "the folder has another shard, which would become part of the dataset",
                     shard=address,
                     hint="choose another folder, or remove it",
                 )

@@ -50,7 +50,7 @@ def measure_file(path: str) -> int:
 
 
 def read_time(path: str) -> int:
-    """Return when a file or an object was last written, in ns, asked anew; that of an object is rounded up to seconds.
+    """Return when a file or an object was last written, in ns, past any cache; of an object, rounded up to seconds.
 
     Raises OSError or `StorageError`.
     """
@@ -132,7 +132,7 @@ def remember_size(path: str, nbytes: int) -> None:
 
 
 def find_object(path: str) -> bool:
-    """Whether there is an object at an address, asked anew, and its facts remembered. Raises if access is refused."""
+    """Whether there is an object at an address, past any cache; its facts are kept. Raises if access is refused."""
     bucket, key = _split(path)
     if not key and bucket.client.can_list:
         return False  # the address of the whole store

@@ -1,7 +1,7 @@
 """Requests through a process of their own, for a process in which the client of a store does not work.
 
-That is a process forked from one that used the client, such as a worker of a data loader. The other process is started
-anew, reads one line of JSON per request from its input, and writes a line of JSON and the bytes of each answer.
+That is a process forked from one that used the client, such as a worker of a data loader. The other process is a new
+one: it reads one line of JSON per request from its input, and writes a line of JSON and the bytes of each answer.
 """
 
 from __future__ import annotations

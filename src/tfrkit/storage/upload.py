@@ -195,7 +195,7 @@ class Lease:
 
 
 def _read_boot() -> str:
-    """Return what identifies this start of the machine: process numbers begin anew with it."""
+    """Return what identifies this start of the machine: process numbers start again with it."""
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
     return ""

@@ -82,7 +82,7 @@ def find_matches(
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
     if len(numbers) > 1 and (numbers[1:] == numbers[:-1]).any():
-        raise QueryError("an expression expected to give one value for each record, got several")
+        raise QueryError("expression expected one value per record, got several")
     return Matches(numbers, names, [values[at] for at in order.tolist()] if values else [], table)
 
 
