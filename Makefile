@@ -163,8 +163,9 @@ test-plain: .venv-plain/.installed  ## the Python tests without isal, zlib-ng an
 	.venv-plain/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster -m "not resources" -n $(JOBS) $(ARGS)
 
 .PHONY: view-test
-view-test: .venv-view/.installed build/view/axe.min.js  ## the viewer's page in a real Chromium; screenshots in build/view/screenshots
+view-test: .venv-view/.installed build/view/axe.min.js  ## the viewer's page in a real Chromium; screenshots in build/view/screenshots; LAB=1 also in JupyterLab
 	tests/view/browser/install_tools.sh
+	@if [ -n "$(LAB)" ]; then .venv-view/bin/python -m pip install -q jupyterlab jupyter-server-proxy; fi
 	.venv-view/bin/python -m pytest tests/view/browser -n $(JOBS) $(ARGS)
 
 build/view/axe.min.js: Makefile

@@ -188,6 +188,23 @@ def test_allowed_name_is_a_host() -> None:
     assert isinstance(check_request(rules, make_request()), Refusal)
 
 
+def test_host_of_a_proxy_is_accepted_with_the_token_in_the_path_only() -> None:
+    behind = Rules(TOKEN, 8123, ancestors=("'self'",), has_proxy=True)
+    path, host = f"/{TOKEN}/api/set", "hub.example"
+    assert check_request(behind, make_request(path=path, host=host, cookie=None)) == "/api/set"
+    export = make_post(f"/{TOKEN}/api/export", host=host, cookie=None, origin=f"https://{host}")
+    assert check_request(behind, export) == "/api/export"
+    for rules, request in (
+        (behind, make_request(host=host)),
+        (behind, make_request(path=f"/{'0' * len(TOKEN)}/api/set", host=host)),
+        (behind, make_request(path="/", query=f"token={TOKEN}", host=host)),
+        (FRAMED, make_request(path=path, host=host, cookie=None)),
+    ):
+        assert check_request(rules, request) == Refusal(421, "host is not a name of this server")
+    foreign = make_post(f"/{TOKEN}/api/export", host=host, cookie=None, origin="https://evil.example")
+    assert check_request(behind, foreign) == Refusal(403, "origin is another site")
+
+
 def test_token_in_the_address_enters_and_is_taken_out_of_it() -> None:
     request = make_request(path="/", query=f"record=3&token={TOKEN}&where=a+%3C+1", cookie=None)
     assert check_request(RULES, request) == Entry("record=3&where=a+%3C+1", is_foreign=False)

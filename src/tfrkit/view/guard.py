@@ -51,13 +51,15 @@ class Rules:
     """The requests that are accepted.
 
     `names` are the hosts of this server in lower case. `ancestors` are the origins that may frame the page; with any,
-    the token may also be the first part of the path, because a framed page gets no cookies.
+    the token may also be the first part of the path, because a framed page gets no cookies. With `has_proxy` such a
+    request may have any host: that of the server it came through. Another site does not know the path.
     """
 
     token: str
     port: int
     names: tuple[str, ...] = LOOPBACK
     ancestors: tuple[str, ...] = ()
+    has_proxy: bool = False
 
     @property
     def cookie(self) -> str:
@@ -108,9 +110,8 @@ def check_host(rules: Rules, request: Request) -> Refusal | None:
     """Refuse a `Host` that is not one of ours. The port may differ: `ssh -L` maps another one to ours."""
     hosts = request.list("host")
     found = _HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
-    if found is None or found[1] not in rules.names:
-        return Refusal(421, "host is not a name of this server")
-    return None
+    is_known = found is not None and (found[1] in rules.names or (rules.has_proxy and _has_key(rules, request)))
+    return None if is_known else Refusal(421, "host is not a name of this server")
 
 
 def _check_sizes(request: Request) -> Refusal | None:
@@ -137,9 +138,8 @@ def _check_form(request: Request) -> Refusal | None:
 def _check_key(rules: Rules, request: Request) -> Refusal | Entry | str:
     """Check the token, then the origin of the request."""
     path, given = request.path, dict(parse_qsl(request.query)).get("token")
-    head, _, rest = path[1:].partition("/")
-    if rules.ancestors and head and _is_equal(head, rules.token):
-        path = f"/{rest}"
+    if _has_key(rules, request):
+        path = f"/{path[1:].partition('/')[2]}"
     elif path == "/" and given is not None:
         if not _is_equal(given, rules.token):
             return Refusal(403, "token is wrong")
@@ -152,6 +152,12 @@ def _check_key(rules: Rules, request: Request) -> Refusal | Entry | str:
         kept = [(name, value) for name, value in parse_qsl(request.query) if name != "token"]
         return Entry(urlencode(kept), request.get("sec-fetch-site") in ("cross-site", "same-site"))
     return path
+
+
+def _has_key(rules: Rules, request: Request) -> bool:
+    """Whether the first part of the path is the token, which it may be in a frame."""
+    head = request.path[1:].partition("/")[0]
+    return bool(rules.ancestors and head and _is_equal(head, rules.token))
 
 
 def _check_origin(rules: Rules, request: Request, path: str) -> Refusal | None:

@@ -18,10 +18,10 @@ from tfrkit._optional import import_or_explain
 from tfrkit.errors import Step, StorageError, misuse
 from tfrkit.storage.base import describe_os_error
 from tfrkit.view.guard import LOOPBACK, Guard, Rules
+from tfrkit.view.notebooks import Notebook, find_notebook
 from tfrkit.view.viewer import Options, Viewer
 
 # Pages of a notebook that may frame the viewer.
-NOTEBOOKS = ("http://localhost:*", "http://127.0.0.1:*", "vscode-webview:")
 _START_SECONDS = 30.0
 _STOP_SECONDS = 5.0
 _TOKEN_NBYTES = 16
@@ -41,7 +41,7 @@ class Server:
         port: int = 0,
         allow_hosts: Sequence[str] = (),
         idle_minutes: float | None = None,
-        in_notebook: bool = False,
+        notebook: Notebook | None = None,
     ) -> None:
         """Open the datasets and start the server; raises before anything runs if that fails."""
         uvicorn: Any = import_or_explain("uvicorn", "view")
@@ -63,7 +63,14 @@ class Server:
         self.host = host
         self.port: int = self._socket.getsockname()[1]
         names = tuple(dict.fromkeys([*LOOPBACK, *(name.lower() for name in allow_hosts)]))
-        self._rules = Rules(secrets.token_hex(_TOKEN_NBYTES), self.port, names, NOTEBOOKS if in_notebook else ())
+        self.notebook = notebook or Notebook(())
+        self._rules = Rules(
+            secrets.token_hex(_TOKEN_NBYTES),
+            self.port,
+            names,
+            self.notebook.ancestors,
+            has_proxy=self.notebook.has_proxy,
+        )
         self._options = options
         self._clock = _Clock(Guard(make_app(self.viewer), self._rules))
         config = uvicorn.Config(
@@ -96,7 +103,8 @@ class Server:
     def framed_address(self) -> str:
         """The address for a frame in a notebook, where cookies do not work."""
         start = self._list_start()
-        return f"http://127.0.0.1:{self.port}/{self._rules.token}/" + (f"?{urlencode(start)}" if start else "")
+        path = f"{self._rules.token}/" + (f"?{urlencode(start)}" if start else "")
+        return self.notebook.find_address(self.port, path)
 
     @property
     def tunnel(self) -> str | None:
@@ -161,11 +169,15 @@ class Frame:
         return f"Viewer at {self.address}"
 
     def _repr_html_(self) -> str:
-        address = html.escape(self.address)
-        if "google.colab" in sys.modules:
+        address, notebook = html.escape(self.address), self._server.notebook
+        if notebook.is_colab:
             return self._serve_colab()
         tunnel = self._server.tunnel
-        note = "" if tunnel is None else f"<p>empty? forward the port first: <code>{html.escape(tunnel)}</code></p>"
+        note = ""
+        if notebook.base is not None:
+            note = "<p>empty? the server needs a proxy: <code>pip install jupyter-server-proxy</code></p>"
+        elif tunnel is not None:
+            note = f"<p>empty? forward the port first: <code>{html.escape(tunnel)}</code></p>"
         frame = f'<iframe src="{address}" width="100%" height="{self._height}" frameborder="0"></iframe>'
         return f'{frame}<p><a href="{address}" target="_blank">open in a window</a></p>{note}'
 
@@ -178,7 +190,9 @@ class Frame:
 
 def open_frame(paths: Sequence[str], *, where: str | None, record: int | None, height: int) -> Frame:
     """Start a viewer for a notebook."""
-    return Frame(Server([paths], Options(where, record), idle_minutes=_NOTEBOOK_MINUTES, in_notebook=True), height)
+    return Frame(
+        Server([paths], Options(where, record), idle_minutes=_NOTEBOOK_MINUTES, notebook=find_notebook()), height
+    )
 
 
 class _Clock:
