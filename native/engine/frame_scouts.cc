@@ -74,7 +74,7 @@ void FrameScouts::Walk(const Leg& leg) {
           IndexFrames(span, found.next, kPieceFrames, verify_, found.offsets.data() + before);
       found.offsets.resize(before + run.num_frames);
       found.next = run.next;
-      // What lies before a fault is found, the fault itself by the cut.
+      // Frames before a fault are found here, the fault itself by the cut.
       if (run.num_frames < kPieceFrames) break;
     }
   }
