@@ -59,6 +59,7 @@ def test_stats_equal_those_of_one_machine(dataset, engine):
         ("convert", {"compression": "gzip", "drop": ["name"]}),
         ("reshard", {"shards": 7}),
         ("shuffle", {"seed": 5, "shards": 5}),
+        ("export_csv", {}),
     ],
 )
 def test_written_files_have_the_bytes_of_one_machine(sound, engine, tmp_path, digest, verb, options):

@@ -16,7 +16,7 @@ from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import Hint, SchemaError, Step
-from tfrkit.features.infer import InferredSchema, count_kinds, infer_schema
+from tfrkit.features.infer import FeatureStats, InferredSchema, count_kinds, infer_schema, merge_stats
 from tfrkit.features.schema import Schema, decode_name, find_mismatches
 from tfrkit.features.spec import RecordKind
 from tfrkit.images.sniff import sniff_image
@@ -70,6 +70,40 @@ class RecordSizes:
 
 
 @dataclass
+class SurveyCounts:
+    """The result of a survey as plain values: shapes and counts of features, to which others can be added."""
+
+    shapes: dict[str, int]
+    num_records: int
+    features: list[FeatureStats]
+
+    def merge(self, other: SurveyCounts) -> None:
+        """Add the counts of other records, as if one survey had counted all of them."""
+        self.shapes = {shape: count + other.shapes[shape] for shape, count in self.shapes.items()}
+        self.num_records += other.num_records
+        found = {(one["is_list"], one["name"]): one for one in self.features}
+        for one in other.features:
+            key = one["is_list"], one["name"]
+            found[key] = merge_stats(found[key], one) if key in found else one
+        self.features = [found[key] for key in sorted(found)]
+
+    @property
+    def decoded_kind(self) -> RecordKind:
+        """The kind to decode records as: Examples if most records are Examples; the others are then faults."""
+        num_others = self.shapes["other"]
+        if num_others >= max(1, sum(self.shapes.values()) - num_others):
+            return "raw"
+        return kind_of_shapes({**self.shapes, "other": 0})
+
+    def infer(self) -> InferredSchema:
+        """Infer the schema of the records that are Examples."""
+        kind = self.decoded_kind
+        if kind == "raw":
+            return infer_schema("raw", 0, [])
+        return infer_schema(kind, self.num_records, self.features, sniff=sniff_image)
+
+
+@dataclass
 class Surveyed:
     """Counts over records: shapes and features."""
 
@@ -98,20 +132,18 @@ class Surveyed:
 
     @property
     def decoded_kind(self) -> RecordKind:
-        """The kind to decode records as: Examples if most records are Examples; the others are then faults."""
-        shapes = self.survey.shapes
-        num_others = shapes["other"]
-        if num_others >= max(1, sum(shapes.values()) - num_others):
-            return "raw"
-        return kind_of_shapes({**shapes, "other": 0})
+        """The kind to decode records as; see `SurveyCounts`."""
+        return SurveyCounts(self.survey.shapes, 0, []).decoded_kind
+
+    @property
+    def counts(self) -> SurveyCounts:
+        """The counts as plain values."""
+        features: list[Any] = self.survey.features()
+        return SurveyCounts(self.survey.shapes, self.survey.num_records, features)
 
     def infer(self) -> InferredSchema:
         """Infer the schema of the records that are Examples."""
-        kind = self.decoded_kind
-        if kind == "raw":
-            return infer_schema("raw", 0, [])
-        stats: list[Any] = self.survey.features()
-        return infer_schema(kind, self.survey.num_records, stats, sniff=sniff_image)
+        return self.counts.infer()
 
 
 def find_schema(

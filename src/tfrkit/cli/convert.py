@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from tfrkit.cli.build_options import parse_pairs
-from tfrkit.cli.options import Output, Paths, split_names
-from tfrkit.cli.reshape_options import JSON_HELP, OnCluster, Rewriting, run_reshape
+from tfrkit.cli.options import OnCluster, Output, Paths, split_names
+from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, run_reshape
 
 HELP = f"""Rewrite files with another compression or with features edited.
 

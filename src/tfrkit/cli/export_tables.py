@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Annotated, Literal
 
@@ -18,7 +17,7 @@ from tfrkit.cli.export_report import (
     OnBad,
     run_export,
 )
-from tfrkit.cli.options import Output, Paths
+from tfrkit.cli.options import OnCluster, Output, Paths
 
 PARQUET_HELP = """Write one row per record as Parquet.
 
@@ -94,12 +93,21 @@ def run_parquet(
     return run_export(export_parquet, paths, output, how, select=select or None, compression=compression)
 
 
-def run_rows(module: str, kind: str) -> Callable[..., int]:
-    """Make the command of a kind without options of its own: csv, jsonl or npz."""
+def run_npz(paths: Paths, output: Output, select: Select = None, *, how: Exporting) -> int:
+    """Write arrays, and print a report."""
+    from tfrkit.ops.export.npz import export_npz
 
-    def run(paths: Paths, output: Output, select: Select = None, *, how: Exporting) -> int:
-        export = getattr(importlib.import_module(f"tfrkit.ops.export.{module}"), f"export_{kind}")
-        return run_export(export, paths, output, how, select=select or None)
+    return run_export(export_npz, paths, output, how, select=select or None)
+
+
+def run_rows(kind: str) -> Callable[..., int]:
+    """Make the command of a kind of lines: csv or jsonl."""
+
+    def run(paths: Paths, output: Output, select: Select = None, *, how: Exporting, on: OnCluster) -> int:
+        from tfrkit.ops.export import rows
+
+        export = {"csv": rows.export_csv, "jsonl": rows.export_jsonl}[kind]
+        return run_export(export, paths, output, how, select=select or None, **vars(on))
 
     return run
 
@@ -124,8 +132,8 @@ def run_webdataset(
 
 TABLE_KINDS = {
     "parquet": ExportCommand(PARQUET_HELP, run_parquet),
-    "csv": ExportCommand(CSV_HELP, run_rows("rows", "csv")),
-    "jsonl": ExportCommand(JSONL_HELP, run_rows("rows", "jsonl")),
-    "npz": ExportCommand(NPZ_HELP, run_rows("npz", "npz")),
+    "csv": ExportCommand(CSV_HELP, run_rows("csv")),
+    "jsonl": ExportCommand(JSONL_HELP, run_rows("jsonl")),
+    "npz": ExportCommand(NPZ_HELP, run_npz),
     "webdataset": ExportCommand(WEBDATASET_HELP, run_webdataset),
 }

@@ -122,6 +122,14 @@ class RemoteOptions:
             use_storage(**vars(self))
 
 
+@dataclass(frozen=True)
+class OnCluster:
+    """Options of the commands that workers of a cluster can run."""
+
+    engine: EngineOption = "local"
+    engine_address: EngineAddress = None
+
+
 def spread_groups(run: Callable[..., int], *, reads_remote: bool = False) -> Callable[..., int]:
     """Return a command with an option for each field of its dataclass parameters, which `run` gets as objects.
 

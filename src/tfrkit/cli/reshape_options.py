@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tfrkit.cli.exit_codes import ExitCode
-from tfrkit.cli.options import CompressionOption, EngineAddress, EngineOption, Force, FormatOption, Incomplete, Jobs
+from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs, OnCluster
 from tfrkit.cli.output import count_noun, print_line, print_result, say, show_nbytes
 from tfrkit.cli.progress import watch_on_terminal
 
@@ -51,14 +51,6 @@ class Rewriting:
     incomplete: Incomplete = False
     jobs: Jobs = None
     format: FormatOption = "text"
-
-
-@dataclass
-class OnCluster:
-    """Options of the commands that workers of a cluster can run."""
-
-    engine: EngineOption = "local"
-    engine_address: EngineAddress = None
 
 
 def run_reshape(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tfrkit.cli.options import Output, Paths
-from tfrkit.cli.reshape_options import JSON_HELP, OnCluster, Rewriting, Shards, ShardSize, run_reshape
+from tfrkit.cli.options import OnCluster, Output, Paths
+from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, Shards, ShardSize, run_reshape
 
 HELP = f"""Write the same records into fewer, more, or evenly sized files.
 

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from tfrkit._limits import DEFAULT_SHUFFLE_MEMORY
-from tfrkit.cli.options import Output, Paths
-from tfrkit.cli.reshape_options import JSON_HELP, OnCluster, Rewriting, Seed, Shards, ShardSize, run_reshape
+from tfrkit.cli.options import OnCluster, Output, Paths
+from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, Seed, Shards, ShardSize, run_reshape
 
 HELP = f"""Write all records in a random order, with bounded memory.
 

@@ -44,6 +44,44 @@ class FeatureStats(TypedDict):
     heads: list[bytes]
 
 
+def merge_stats(one: FeatureStats, other: FeatureStats) -> FeatureStats:
+    """Merge two surveys of a feature into the result of a single survey."""
+    merged: dict[str, Any] = dict(one)
+    had_kind, has_kind = sum(one["kind_counts"][1:]) > 0, sum(other["kind_counts"][1:]) > 0
+    for name in ("present", "num_unset", "num_values", "num_nan", "num_text", "num_tensors"):
+        merged[name] += other[name]
+    merged["kind_counts"] = [a + b for a, b in zip(one["kind_counts"], other["kind_counts"], strict=True)]
+    for name, had, has in (
+        ("length", had_kind, has_kind),
+        ("frames", True, True),
+        ("int", one["num_values"] > 0, other["num_values"] > 0),
+        ("float", one["num_values"] > one["num_nan"], other["num_values"] > other["num_nan"]),
+        ("bytes", one["num_values"] > 0, other["num_values"] > 0),
+    ):
+        if has:
+            low, high = other[f"min_{name}"], other[f"max_{name}"]  # type: ignore[literal-required]
+            merged[f"min_{name}"] = min(merged[f"min_{name}"], low) if had else low
+            merged[f"max_{name}"] = max(merged[f"max_{name}"], high) if had else high
+    if other["num_tensors"]:
+        _merge_tensors(merged, one, other)
+    merged["heads"] = (one["heads"] + other["heads"])[:3]
+    return merged  # type: ignore[return-value]
+
+
+def _merge_tensors(merged: dict[str, Any], one: FeatureStats, other: FeatureStats) -> None:
+    if not one["num_tensors"]:
+        for name in ("tensor_dtype", "tensor_shape", "tensor_rank"):
+            merged[name] = other[name]
+        return
+    if one["tensor_dtype"] != other["tensor_dtype"]:
+        merged["tensor_dtype"] = -1
+    if one["tensor_rank"] != other["tensor_rank"]:
+        merged["tensor_rank"] = -1
+    if merged["tensor_rank"] >= 0:
+        pairs = zip(one["tensor_shape"], other["tensor_shape"], strict=True)
+        merged["tensor_shape"] = [a if a == b else -1 for a, b in pairs]
+
+
 Sniff = Callable[[bytes], ImageLike | None]
 
 

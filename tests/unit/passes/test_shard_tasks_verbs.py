@@ -251,3 +251,44 @@ class TestShuffle:
             with pytest.raises(CorruptRecordError, match="nothing was written"):
                 tfr.tools.shuffle(damaged, tmp_path / "there" / "out", engine=engine)
         assert list((tmp_path / "there").iterdir()) == []
+
+
+class TestExport:
+    @pytest.mark.parametrize("verb", ["export_jsonl", "export_csv"])
+    @pytest.mark.parametrize("options", [{}, {"select": ["label", "some"]}])
+    def test_folder_of_splits_has_the_bytes_of_one_machine(self, dataset, tmp_path, verb, options):
+        made = {}
+        for engine in ("local", "ray"):
+            (tmp_path / engine).mkdir()
+            result = getattr(tfr.tools, verb)(dataset, f"{tmp_path / engine}/out/", engine=engine, **options).to_json()
+            made[engine] = read_tree(tmp_path / engine), json.dumps(result).replace(str(tmp_path / engine), "")
+        assert len(made["local"][0]) == 2
+        assert made["ray"] == made["local"]
+
+    @pytest.mark.parametrize("verb", ["export_jsonl", "export_csv"])
+    def test_features_of_the_last_shard_and_other_records_are_there(self, tmp_path, verb):
+        (tmp_path / "in").mkdir()
+        for number in range(3):
+            with tfr.Writer(tmp_path / "in" / f"x-{number:05d}-of-00003.tfrecord") as writer:
+                for index in range(40):
+                    writer.write({"b": index, **({"a": [number, index]} if number == 2 and index % 2 else {})})
+                    if number == 1 and index == 7:
+                        writer.write_record(b"no Example")
+        for engine in ("local", "ray"):
+            getattr(tfr.tools, verb)(tmp_path / "in", tmp_path / f"{engine}.txt", engine=engine)
+        assert (tmp_path / "ray.txt").read_bytes() == (tmp_path / "local.txt").read_bytes()
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "local.txt", "ray.txt"]
+
+    def test_damage_is_raised_and_nothing_is_left(self, damaged, tmp_path):
+        (tmp_path / "there").mkdir()
+        errors = []
+        for engine in ("local", "ray"):
+            with pytest.raises(CorruptRecordError, match="checksum") as caught:
+                tfr.tools.export_jsonl(damaged, tmp_path / "there" / "out.jsonl", engine=engine)
+            errors.append(str(caught.value))
+        assert errors[0] == errors[1]
+        assert list((tmp_path / "there").iterdir()) == []
+
+    def test_standard_output_is_refused(self, dataset):
+        with pytest.raises(StorageError, match="cannot write jsonl of workers to standard output"):
+            tfr.tools.export_jsonl(dataset, "-", engine="ray")

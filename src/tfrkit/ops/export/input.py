@@ -6,23 +6,27 @@ and a feature that only the last record has is a column from the start: a schema
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
 from tfrkit._types import Row
-from tfrkit.batches.survey import Surveyed, kind_of_shapes
+from tfrkit.batches.survey import SurveyCounts, Surveyed, kind_of_shapes
 from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.faults import advise_repair
 from tfrkit.container.index import ShardIndex
 from tfrkit.container.locate import load_frames, scan_frames_once
 from tfrkit.container.records import Finding, FrameStream, Policy, read_records
 from tfrkit.container.shards import Shard, find_shards
+from tfrkit.engines.base import Tick
 from tfrkit.errors import ContainerError, SchemaError, StorageError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import RecordKind
+from tfrkit.passes.shard_tasks import Workers, refuse_pipes
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.local import NamedFile
@@ -51,11 +55,33 @@ class SourceBatch(NamedTuple):
     nbytes: int
 
 
+class KnownInput(NamedTuple):
+    """What a worker of a cluster is given to know of a whole input, of which it reads one shard."""
+
+    kind: RecordKind
+    schema: Schema
+    num_records: int
+    nbytes: int
+
+
+class ShardSurvey(NamedTuple):
+    """The survey of one shard, its number of records, and the size of its frames."""
+
+    counts: SurveyCounts
+    num_records: int
+    nbytes: int
+
+
 class ExportInput:
-    """An opened dataset. Close it, or use it in a `with` statement."""
+    """An opened dataset. Close it, or use it in a `with` statement. With `workers`, a cluster surveys the shards."""
 
     def __init__(
-        self, address: Address | Iterable[Address], progress: Progress | None = None, *, incomplete: bool = False
+        self,
+        address: Address | Iterable[Address],
+        progress: Progress | None = None,
+        *,
+        incomplete: bool = False,
+        workers: Workers | None = None,
     ) -> None:
         self.paths = find_shards(address, incomplete="warn" if incomplete else "refuse")
         self.sidecars = Sidecars(self.paths)
@@ -63,16 +89,38 @@ class ExportInput:
         self._scratch: TemporaryFolder | None = None
         self._frames: dict[int, ShardIndex] = {}  # only the shard of the last `locate`
         self.shards: list[Shard] = []
+        self.counts: list[int] = []
+        self._sizes: list[int] = []
         try:
+            if workers is not None:
+                refuse_pipes(self.paths)
             self.shards += [self._open(path) for path in self.paths]
-            surveyed = self._survey()
+            surveyed = self._survey() if workers is None else self._survey_on(workers)
         except BaseException:
             self.close()
             raise
-        self.kind: RecordKind = kind_of_shapes(surveyed.survey.shapes)
+        self.kind: RecordKind = kind_of_shapes(surveyed.shapes)
         inferred = surveyed.infer()
         self.report = {(row["name"], row["list"]): row for row in inferred.report}
         self.schema: Schema = self.sidecars.refine(inferred)
+
+    @classmethod
+    def of_shard(cls, path: str, known: KnownInput) -> ExportInput:
+        """Open one shard of an input that another process has surveyed."""
+        source = cls.__new__(cls)
+        source.paths = [path]
+        source.sidecars = Sidecars(source.paths)
+        source._progress = Quiet()
+        source._scratch = None
+        source._frames = {}
+        source.shards = [Shard.open(path)]
+        source.counts, source._sizes = [known.num_records], [known.nbytes]
+        source.kind, source.schema, source.report = known.kind, known.schema, {}
+        return source
+
+    def know(self, number: int) -> KnownInput:
+        """Return what another process must know to read one shard."""
+        return KnownInput(self.kind, self.schema, self.counts[number], self._sizes[number])
 
     def __enter__(self) -> ExportInput:
         return self
@@ -90,6 +138,11 @@ class ExportInput:
     @property
     def num_records(self) -> int:
         return sum(self.counts)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of all frames after inflating."""
+        return sum(self._sizes)
 
     @property
     def _mean_nbytes(self) -> int:
@@ -187,6 +240,10 @@ class ExportInput:
         """Report that writing starts."""
         self._progress.begin(self.num_records, self.nbytes)
 
+    def advance(self, num_items: int, nbytes: int, num_bad: int) -> None:
+        """Report records written by workers."""
+        self._progress.advance(num_items, nbytes, num_bad)
+
     def end(self) -> None:
         """Report that everything is written."""
         self._progress.end()
@@ -216,20 +273,55 @@ class ExportInput:
         shard.name = path  # messages show the address that the user typed
         return shard
 
-    def _survey(self) -> Surveyed:
+    def _survey(self) -> SurveyCounts:
         surveyed = Surveyed()
-        self.counts: list[int] = []
-        self.nbytes = 0
         for shard in self.shards:
-            stream = FrameStream(shard, Policy())
-            try:
-                while stream.take(surveyed.survey.add_frames):
-                    pass
-            except ContainerError as error:
-                error.hint = advise_repair(shard.name, can_skip=False)
-                raise
-            self.counts.append(stream.record)
-            self.nbytes += stream.offset
+            self._take(*_survey_shard(shard, surveyed))
+        return self._require_records(surveyed.counts)
+
+    def _survey_on(self, workers: Workers) -> SurveyCounts:
+        counts = Surveyed().counts
+        for found in workers.run([SurveyTask(path) for path in self.paths], lambda *_: None):
+            self._take(found.num_records, found.nbytes)
+            counts.merge(found.counts)
+        return self._require_records(counts)
+
+    def _take(self, num_records: int, nbytes: int) -> None:
+        self.counts.append(num_records)
+        self._sizes.append(nbytes)
+
+    def _require_records(self, counts: SurveyCounts) -> SurveyCounts:
         if not self.num_records:
             raise StorageError("expected at least one record, got none", shard=self.paths[0])
-        return surveyed
+        return counts
+
+
+@dataclass(frozen=True)
+class SurveyTask:
+    """Counts the features of one shard."""
+
+    path: str
+
+    @property
+    def key(self) -> str:
+        """The path."""
+        return self.path
+
+    def run(self, tick: Tick) -> ShardSurvey:
+        """Return the counts."""
+        surveyed = Surveyed()
+        with contextlib.closing(Shard.open(self.path)) as shard:
+            num_records, nbytes = _survey_shard(shard, surveyed)
+        return ShardSurvey(surveyed.counts, num_records, nbytes)
+
+
+def _survey_shard(shard: Shard, surveyed: Surveyed) -> tuple[int, int]:
+    """Add the records of a shard; return their number and the size of their frames."""
+    stream = FrameStream(shard, Policy())
+    try:
+        while stream.take(surveyed.survey.add_frames):
+            pass
+    except ContainerError as error:
+        error.hint = advise_repair(shard.name, can_skip=False)
+        raise
+    return stream.record, stream.offset

@@ -17,11 +17,13 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from tfrkit import _native
+from tfrkit.engines.choose import EngineName
 from tfrkit.features.schema import Schema, decode_name
 from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.report import Export
 from tfrkit.ops.export.tables import export_table
 from tfrkit.ops.preview import is_sequence_row, json_to_cell, row_to_json, value_to_json
+from tfrkit.passes.shard_tasks import choose_cluster
 from tfrkit.progress import Progress
 from tfrkit.storage.resolve import Address
 
@@ -41,6 +43,8 @@ def export_jsonl(
     select: Sequence[str] | None = None,
     force: bool = False,
     incomplete: bool = False,
+    engine: EngineName = "local",
+    engine_address: str | None = None,
     progress: Progress | None = None,
 ) -> Export:
     """Write one JSON object per record, each on its own line; only the kind of an empty list is lost.
@@ -54,22 +58,23 @@ def export_jsonl(
         select: Only these features.
         force: Replace existing files.
         incomplete: Continue if shards of a set are missing.
+        engine: With "ray" or "dask", workers of a cluster write the lines, each a shard at a time; see `build`.
+        engine_address: Address of the cluster.
         progress: Progress callback.
     """
-
-    def write(source: ExportInput, file: BinaryIO, shards: Sequence[int] | None) -> None:
-        _write_blocks(file, map(to_json_line, _read_documents(source, shards, select)))
-
     return export_table(
         "jsonl",
         address,
         output,
-        write,
+        lambda source, file, shards: write_json_lines(source, file, shards, select),
         growth=_TEXT_GROWTH,
         to_stdout=True,
         force=force,
         incomplete=incomplete,
         progress=progress,
+        lines=write_json_lines,
+        select=select,
+        cluster=choose_cluster(engine, engine_address),
     )
 
 
@@ -80,6 +85,8 @@ def export_csv(
     select: Sequence[str] | None = None,
     force: bool = False,
     incomplete: bool = False,
+    engine: EngineName = "local",
+    engine_address: str | None = None,
     progress: Progress | None = None,
 ) -> Export:
     """Write a header and one line per record, in UTF-8 with line feeds.
@@ -89,11 +96,8 @@ def export_csv(
     """
 
     def write(source: ExportInput, file: BinaryIO, shards: Sequence[int] | None) -> None:
-        columns = _list_columns(source, select)
-        file.write(to_csv_line(columns))
-        documents = _read_documents(source, shards, select)
-        flat = map(_flatten, documents) if source.schema.kind == "sequence_example" else documents
-        _write_blocks(file, (to_csv_line([row.get(name) for name in columns]) for row in flat))
+        file.write(to_csv_line(_list_columns(source, select)))
+        write_csv_lines(source, file, shards, select)
 
     return export_table(
         "csv",
@@ -105,7 +109,27 @@ def export_csv(
         force=force,
         incomplete=incomplete,
         progress=progress,
+        lines=write_csv_lines,
+        select=select,
+        cluster=choose_cluster(engine, engine_address),
     )
+
+
+def write_json_lines(
+    source: ExportInput, file: BinaryIO, shards: Sequence[int] | None, select: Sequence[str] | None
+) -> None:
+    """Write one JSON object per record."""
+    _write_blocks(file, map(to_json_line, _read_documents(source, shards, select)))
+
+
+def write_csv_lines(
+    source: ExportInput, file: BinaryIO, shards: Sequence[int] | None, select: Sequence[str] | None
+) -> None:
+    """Write one line of CSV per record, without a header."""
+    columns = _list_columns(source, select)
+    documents = _read_documents(source, shards, select)
+    flat = map(_flatten, documents) if source.schema.kind == "sequence_example" else documents
+    _write_blocks(file, (to_csv_line([row.get(name) for name in columns]) for row in flat))
 
 
 def to_json_line(document: Any) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -10,8 +11,10 @@ from typing import BinaryIO
 from tfrkit.errors import StorageError
 from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.names import SafeNames, safe_part
+from tfrkit.ops.export.pieces import Pieces, WriteLines
 from tfrkit.ops.export.report import Export
 from tfrkit.outputs.staging import StagedFile, StagedFolder
+from tfrkit.passes.shard_tasks import OnEngine, connect_if
 from tfrkit.progress import Progress
 from tfrkit.storage.resolve import Address, expand_home
 
@@ -30,17 +33,26 @@ def export_table(
     force: bool = False,
     incomplete: bool = False,
     progress: Progress | None = None,
+    lines: WriteLines | None = None,
+    select: Sequence[str] | None = None,
+    cluster: OnEngine | None = None,
 ) -> Export:
     """Write one file, or one per split if `output` is a folder or ends in a slash.
 
     `growth` is the approximate size of the output by that of the records. With `to_stdout`, "-" is standard output.
+    With a cluster, workers write the `lines` of the features `select`, and `write` only what comes before them.
     """
     target = expand_home(output)
     if target == "-" and not to_stdout:
         raise StorageError(f"cannot write {kind} to standard output", hint="name a file as output")
-    with ExportInput(address, progress, incomplete=incomplete) as source:
+    if cluster is not None and target == "-":
+        raise StorageError(f"cannot write {kind} of workers to standard output", hint="name a file as output")
+    with (
+        connect_if(cluster) as workers,
+        ExportInput(address, progress, incomplete=incomplete, workers=workers) as source,
+    ):
         report = Export(kind, target)
-        nbytes = int(source.nbytes * growth)
+        nbytes = int(source.nbytes * growth) * (1 if workers is None else 2)
         splits = source.splits
         source.begin()
         if target == "-":
@@ -58,10 +70,17 @@ def export_table(
                     for split, shards in (splits or {"": list(range(len(source.paths)))}).items()
                 }
             stage = StagedFolder if is_folder else StagedFile
-            with stage(target, sources=source.paths, force=force, nbytes=nbytes) as staged:
+            staged: StagedFile | StagedFolder = stage(target, sources=source.paths, force=force, nbytes=nbytes)
+            with staged, contextlib.ExitStack() as stack:
+                pieces = None
+                if workers is not None and lines is not None:
+                    pieces = stack.enter_context(Pieces(source, target, lines, select))
+                    pieces.make(workers)
                 for name, shards in parts.items():
                     with staged.open(name) as file:
-                        write(source, file, shards)
+                        write(source, file, [] if pieces is not None else shards)
+                        if pieces is not None:
+                            pieces.copy(file, shards)
                 staged.commit()
                 report.files, report.nbytes = staged.files, staged.nbytes
             if len(splits) > 1 and not is_folder:

@@ -11,7 +11,7 @@ import numpy as np
 from tfrkit._types import Int64Array
 from tfrkit.codec.columns import ABSENT, PRESENT, UNSET
 from tfrkit.container.records import Finding
-from tfrkit.features.infer import FeatureStats
+from tfrkit.features.infer import FeatureStats, merge_stats
 from tfrkit.features.spec import StorageKind
 from tfrkit.ops.stats.bytes import BytesSummary, summarize_bytes
 from tfrkit.ops.stats.numbers import NumberSummary, summarize_equal, summarize_floats, summarize_ints
@@ -87,7 +87,7 @@ class DatasetSummary:
         for key, feature in other.features.items():
             self.features.setdefault(key, FeatureSummary()).merge(feature)
         for key, probe in other.probes.items():
-            self.probes[key] = merge_probes(self.probes[key], probe) if key in self.probes else probe
+            self.probes[key] = merge_stats(self.probes[key], probe) if key in self.probes else probe
         self.num_others += other.num_others
         self.others += other.others[: MAX_FINDINGS - len(self.others)]
         self.other_sizes.merge(other.other_sizes)
@@ -126,44 +126,6 @@ def summarize_column(
         summary.kinds[kind] = summary.lengths.count
         summary.values = _summarize_values(kind, values, limit)
     return summary
-
-
-def merge_probes(one: FeatureStats, other: FeatureStats) -> FeatureStats:
-    """Merge two surveys of a feature into the result of a single survey."""
-    merged: dict[str, Any] = dict(one)
-    had_kind, has_kind = sum(one["kind_counts"][1:]) > 0, sum(other["kind_counts"][1:]) > 0
-    for name in ("present", "num_unset", "num_values", "num_nan", "num_text", "num_tensors"):
-        merged[name] += other[name]
-    merged["kind_counts"] = [a + b for a, b in zip(one["kind_counts"], other["kind_counts"], strict=True)]
-    for name, had, has in (
-        ("length", had_kind, has_kind),
-        ("frames", True, True),
-        ("int", one["num_values"] > 0, other["num_values"] > 0),
-        ("float", one["num_values"] > one["num_nan"], other["num_values"] > other["num_nan"]),
-        ("bytes", one["num_values"] > 0, other["num_values"] > 0),
-    ):
-        if has:
-            low, high = other[f"min_{name}"], other[f"max_{name}"]  # type: ignore[literal-required]
-            merged[f"min_{name}"] = min(merged[f"min_{name}"], low) if had else low
-            merged[f"max_{name}"] = max(merged[f"max_{name}"], high) if had else high
-    if other["num_tensors"]:
-        _merge_tensors(merged, one, other)
-    merged["heads"] = (one["heads"] + other["heads"])[:3]
-    return merged  # type: ignore[return-value]
-
-
-def _merge_tensors(merged: dict[str, Any], one: FeatureStats, other: FeatureStats) -> None:
-    if not one["num_tensors"]:
-        for name in ("tensor_dtype", "tensor_shape", "tensor_rank"):
-            merged[name] = other[name]
-        return
-    if one["tensor_dtype"] != other["tensor_dtype"]:
-        merged["tensor_dtype"] = -1
-    if one["tensor_rank"] != other["tensor_rank"]:
-        merged["tensor_rank"] = -1
-    if merged["tensor_rank"] >= 0:
-        pairs = zip(one["tensor_shape"], other["tensor_shape"], strict=True)
-        merged["tensor_shape"] = [a if a == b else -1 for a, b in pairs]
 
 
 def _summarize_lengths(lengths: Int64Array) -> NumberSummary:

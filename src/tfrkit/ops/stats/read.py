@@ -18,6 +18,7 @@ from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.container.records import Finding, Policy, Read, Stretch
 from tfrkit.container.shards import Shard
 from tfrkit.engines.base import Tick
+from tfrkit.features.infer import merge_stats
 from tfrkit.ops.stats.chunks import Chunk, cut_chunks
 from tfrkit.ops.stats.columns import ColumnSpec, KnownColumns, choose_kinds, make_builder
 from tfrkit.ops.stats.features import (
@@ -26,7 +27,6 @@ from tfrkit.ops.stats.features import (
     FeatureKey,
     FeatureSummary,
     NativeColumn,
-    merge_probes,
     summarize_column,
 )
 from tfrkit.ops.stats.numbers import summarize_ints
@@ -133,7 +133,7 @@ class StatsReader:
             part.release()
         for found in probed:
             key = found["name"], found["is_list"]
-            summary.probes[key] = merge_probes(summary.probes[key], found) if key in summary.probes else found
+            summary.probes[key] = merge_stats(summary.probes[key], found) if key in summary.probes else found
         return _Result(summary, chunk.nbytes)
 
     def _probe(self, chunk: Chunk) -> list[Any]:
