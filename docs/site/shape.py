@@ -20,10 +20,16 @@ SUMMARY = "Build, read, check and train from TFRecord files, without TensorFlow 
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("builder-inited", leave_search_out)
     app.connect("source-read", add_tree)
     app.connect("html-page-context", add_language)
     app.connect("build-finished", write_texts)
     return {"parallel_read_safe": True}
+
+
+def leave_search_out(app: Sphinx) -> None:
+    """Search is ours, see search.js."""
+    app.builder.search = False
 
 
 def add_tree(app: Sphinx, name: str, source: list[str]) -> None:
@@ -37,6 +43,8 @@ def add_tree(app: Sphinx, name: str, source: list[str]) -> None:
         is_below = target.startswith(f"{Path(name).parent.as_posix()}/") or name in ("index", "understand/index")
         if is_below and target not in seen:
             seen.append(target)
+    if name == "zh/index":
+        seen.append("zh/look-up/errors")  # the only page of the reference that is translated
     if seen:
         lines = "\n".join(f"/{one}" for one in seen)
         source[0] += f"\n\n```{{toctree}}\n:hidden:\n:maxdepth: 2\n\n{lines}\n```\n"
