@@ -38,7 +38,7 @@ def write_shards(folder: Path, num_rows: int, num_shards: int) -> None:
         columns: dict[str, Any] = {f"i{k}": rng.integers(0, 1 << (4 * k + 3), share) for k in range(NUM_COLUMNS // 2)}
         columns |= {f"f{k}": rng.random(share).astype(np.float32) for k in range(NUM_COLUMNS // 2)}
         columns["i0"] = np.arange(shard * share, (shard + 1) * share)
-        with tfr.Writer(folder / f"bench-{shard:05}-of-{num_shards:05}.tfrecord") as writer:
+        with tfr.Writer(folder / f"bench-{shard:05}.tfrecord") as writer:
             writer.write_columns(columns)
 
 
