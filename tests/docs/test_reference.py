@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import importlib
+import importlib.util
 import inspect
 import re
 import sys
