@@ -55,12 +55,12 @@ def make_sound(name: str, value: Any, values: Mapping[str, Any]) -> tuple[bytes,
     raise CodecError(f"feature {name!r:.64} holds no audio")
 
 
-def _write_wav(samples: Any, rate: int) -> bytes:
+def _write_wav(samples: np.ndarray[Any, np.dtype[Any]], rate: int) -> bytes:
     """Write one channel of 16 bits. Samples are fractions of 1, numbers of 16 bits, or scaled to the largest."""
     numbers = np.nan_to_num(samples.astype(np.float64), posinf=0, neginf=0)
     peak = float(np.abs(numbers).max())
     full = 1 if peak <= 1 else 1 << 15 if peak <= 1 << 15 else peak
-    data = np.round(np.clip(numbers / full, -1, 1) * 32_767).astype("<i2").tobytes()
+    data: bytes = np.round(np.clip(numbers / full, -1, 1) * 32_767).astype("<i2").tobytes()
     form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, rate, 2 * rate, 2, 16)
     return (
         b"RIFF"
