@@ -147,7 +147,7 @@ class Run(NamedTuple, Generic[T]):
     nbytes: int
 
 
-class _Progress(Generic[T]):
+class _BegunRun(Generic[T]):
     """A run that was begun, and its items that wait."""
 
     def __init__(self, run: Run[T]) -> None:
@@ -187,7 +187,7 @@ class RunsAhead(Generic[T]):
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="tfrkit-ahead")
         self._process_id = os.getpid()
         self._changed = threading.Condition()  # its lock protects all below
-        self._begun: deque[_Progress[T]] = deque()
+        self._begun: deque[_BegunRun[T]] = deque()
         self._num_begun = 0
         self._num_busy = 0
         self._nbytes = 0
@@ -248,7 +248,7 @@ class RunsAhead(Generic[T]):
                 self._num_busy -= 1
                 return
 
-    def _choose(self) -> _Progress[T] | None:
+    def _choose(self) -> _BegunRun[T] | None:
         """Choose the run to advance next: the first without a thread, else a new one; None if memory is full."""
         is_full = self._nbytes + self._num_busy * self._step_nbytes >= self._max_nbytes
         for at, begun in enumerate(self._begun):
@@ -266,10 +266,10 @@ class RunsAhead(Generic[T]):
         if len(self._begun) >= max(2, 1 + 2 * self._max_nbytes // max(1, run.nbytes)):
             return None
         self._num_begun += 1
-        self._begun.append(_Progress(run))
+        self._begun.append(_BegunRun(run))
         return self._begun[-1]
 
-    def _advance(self, chosen: _Progress[T]) -> None:
+    def _advance(self, chosen: _BegunRun[T]) -> None:
         """Compute the next items of a run, on a thread."""
         made: list[tuple[T, int]] = []
         nbytes, is_over = 0, False

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfrkit.view.chosen import Bitmap, Chosen, Listed, choose_form
+from tfrkit.view.chosen import Bitmap, Chosen, ListedItems, choose_form
 
 NUM_RECORDS = 3000
 
@@ -19,15 +19,15 @@ def pick(share: float) -> Any:
 
 def test_many_in_file_order_are_a_bitmap_and_others_a_list() -> None:
     assert isinstance(choose_form(pick(0.5), NUM_RECORDS), Bitmap)
-    assert isinstance(choose_form(pick(0.01), NUM_RECORDS), Listed)
-    assert isinstance(choose_form(pick(0.5)[::-1], NUM_RECORDS), Listed)
-    assert isinstance(choose_form(np.array([-1, 0, 1]), 3), Listed)
-    assert isinstance(choose_form(np.empty(0, np.int64), 0), Listed)
+    assert isinstance(choose_form(pick(0.01), NUM_RECORDS), ListedItems)
+    assert isinstance(choose_form(pick(0.5)[::-1], NUM_RECORDS), ListedItems)
+    assert isinstance(choose_form(np.array([-1, 0, 1]), 3), ListedItems)
+    assert isinstance(choose_form(np.empty(0, np.int64), 0), ListedItems)
 
 
 @pytest.mark.parametrize("share", [0.001, 0.3, 1.0])
 @pytest.mark.parametrize(
-    "make", [lambda items: Bitmap.of_items(items, NUM_RECORDS), Listed, lambda items: Listed(items[::-1])]
+    "make", [lambda items: Bitmap.of_items(items, NUM_RECORDS), ListedItems, lambda items: ListedItems(items[::-1])]
 )
 def test_items_and_positions_agree(make: Callable[[Any], Chosen], share: float) -> None:
     items = pick(share)

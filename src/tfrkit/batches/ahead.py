@@ -49,7 +49,7 @@ class _LatePolicy(Policy):
         return kept
 
 
-class _Part(NamedTuple):
+class _ReadSegment(NamedTuple):
     """A segment of a shard; without a stretch if it is damaged."""
 
     segments: Segments
@@ -61,7 +61,7 @@ class _Part(NamedTuple):
         return 0 if self.stretch is None else self.stretch.nbytes
 
 
-Item = Stretch | _Damage | _Part
+Item = Stretch | _Damage | _ReadSegment
 
 
 class FramesAhead:
@@ -137,7 +137,7 @@ class FramesAhead:
 
 
 def _read_segment(segments: Segments, segment: Segment, verify: Verify) -> Iterator[Item]:
-    yield _Part(segments, segment, segments.read(segment, verify))
+    yield _ReadSegment(segments, segment, segments.read(segment, verify))
 
 
 def _guess_nbytes(shard: Shard) -> int:

@@ -14,9 +14,9 @@ from tfrkit import _native
 from tfrkit._types import Int64Array, OnError
 from tfrkit.batches.collate import count_rows
 from tfrkit.batches.decode_specs import (
+    DecodeRequest,
     DecodeSpec,
     RawOptions,
-    Request,
     TextOptions,
     describe_output,
     read_request,
@@ -77,7 +77,7 @@ class DecodeStage:
         "image/encoded". A mask of the schema is decoded as a mask unless a dict names another type. An unknown
         feature, a feature that is not bytes, and an invalid option raise here.
         """
-        bound: dict[str, Request] = {}
+        bound: dict[str, DecodeRequest] = {}
         for given, request in self._requests.items():
             name = _resolve_name(given, schema)
             if name in bound:

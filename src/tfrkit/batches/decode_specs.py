@@ -58,7 +58,7 @@ _DEFAULTS = {field.name: field.default for field in fields(DecodeOptions)}
 
 
 @dataclass(frozen=True)
-class Request:
+class DecodeRequest:
     """The request to decode one feature.
 
     Attributes:
@@ -71,7 +71,7 @@ class Request:
     open_options: Mapping[str, Any] | None = None
     is_by_schema: bool = False
 
-    def for_feature(self, name: str, logical: str) -> Request:
+    def for_feature(self, name: str, logical: str) -> DecodeRequest:
         """Return the request for a feature of a schema, whose `logical` type is image, mask, text or another.
 
         A mask of the schema is decoded as a mask unless the caller named another kind. An option that masks do
@@ -83,9 +83,9 @@ class Request:
                     f"decode of feature {show_name(name)}: True takes the schema's type, which is text; expected "
                     "'text' for str, 'image' or (height, width) for a picture"
                 )
-            return Request(TextOptions())
+            return DecodeRequest(TextOptions())
         if self.open_options is None or logical != "mask":
-            return Request(self.spec)
+            return DecodeRequest(self.spec)
         known = [field.name for field in fields(MaskOptions)]
         foreign = [option for option in self.open_options if option not in known]
         if foreign:
@@ -95,10 +95,10 @@ class Request:
                 f"a mask, which has {', '.join(known)}\n"
                 f'  decode it as an image, which blends the numbers: {{"type": "image", {given}}}'
             )
-        return Request(MaskOptions(**self.open_options))
+        return DecodeRequest(MaskOptions(**self.open_options))
 
 
-def read_request(name: str, argument: Any) -> Request:
+def read_request(name: str, argument: Any) -> DecodeRequest:
     """Parse one argument of `decode`.
 
     Example:
@@ -110,18 +110,18 @@ def read_request(name: str, argument: Any) -> Request:
     try:
         if isinstance(argument, DecodeOptions):
             changed = {one.name: getattr(argument, one.name) for one in fields(argument)}
-            return Request(argument, {key: value for key, value in changed.items() if value != _DEFAULTS[key]})
+            return DecodeRequest(argument, {key: value for key, value in changed.items() if value != _DEFAULTS[key]})
         if isinstance(argument, (MaskOptions, RawOptions, TextOptions)):
-            return Request(argument)
+            return DecodeRequest(argument)
         if argument is True or argument == "image":
-            return Request(DecodeOptions(), {}, is_by_schema=argument is True)
+            return DecodeRequest(DecodeOptions(), {}, is_by_schema=argument is True)
         if isinstance(argument, str) and argument in _KINDS:
-            return Request(_read_options({"type": argument}))
+            return DecodeRequest(_read_options({"type": argument}))
         if isinstance(argument, (tuple, list)):
-            return Request(DecodeOptions(size=tuple(argument)), {"size": tuple(argument)})
+            return DecodeRequest(DecodeOptions(size=tuple(argument)), {"size": tuple(argument)})
         if isinstance(argument, Mapping):
             is_open = not {"type", "dtype"} & set(argument)
-            return Request(_read_options(argument), dict(argument) if is_open else None)
+            return DecodeRequest(_read_options(argument), dict(argument) if is_open else None)
     except (TypeError, ValueError) as error:
         raise type(error)(f"decode of feature {show_name(name)}: {error}") from None
     raise TypeError(

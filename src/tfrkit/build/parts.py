@@ -46,19 +46,19 @@ _FINISH = "finish"
 
 
 @dataclass(frozen=True)
-class Part:
+class BuildPart:
     """Part `index` of `count`; without an index, only the last step."""
 
     index: int | None
     count: int
 
     @classmethod
-    def parse(cls, text: str) -> Part:
+    def parse(cls, text: str) -> BuildPart:
         """Parse "i/n", with i from 0 to n - 1, or "finish".
 
         Example:
-            >>> Part.parse("0/4"), Part.parse("finish")
-            (Part(index=0, count=4), Part(index=None, count=1))
+            >>> BuildPart.parse("0/4"), BuildPart.parse("finish")
+            (BuildPart(index=0, count=4), BuildPart(index=None, count=1))
         """
         if text == _FINISH:
             return cls(None, 1)
@@ -75,7 +75,7 @@ class Part:
 def carry_out_part(source: Source, target: Target, options: BuildOptions, progress: Progress) -> Report:
     """Make the shards of one part, and finish the build if no other shard is missing."""
     started = time.monotonic()
-    part = Part.parse(options.part or "")
+    part = BuildPart.parse(options.part or "")
     journal = Journal(target.staging)
     # Each part has a scratch folder of its own: parts share nothing but the staging folder.
     with made_folder(target), make_scratch("tfrkit-build") as scratch:
@@ -87,7 +87,7 @@ def carry_out_part(source: Source, target: Target, options: BuildOptions, progre
     return report
 
 
-def _work(prepared: Prepared, journal: Journal, part: Part, progress: Progress) -> Report | None:
+def _work(prepared: Prepared, journal: Journal, part: BuildPart, progress: Progress) -> Report | None:
     """Make the shards of a part; return a report if there is nothing left to do."""
     wanted = describe_begun(prepared)
     own = part.choose(prepared.plan.shards)
@@ -142,7 +142,7 @@ def _ensure_begun(prepared: Prepared, journal: Journal, wanted: dict[str, Any]) 
             time.sleep(_LOOK_SECONDS)
 
 
-def _finish(prepared: Prepared, journal: Journal, part: Part) -> Report:
+def _finish(prepared: Prepared, journal: Journal, part: BuildPart) -> Report:
     """Move all shards into place if none is missing; else report the shards of this part."""
     missing = _list_missing(prepared, journal)
     try:
@@ -197,7 +197,7 @@ def _list_missing(prepared: Prepared, journal: Journal) -> list[str]:
     return missing
 
 
-def _report_part(prepared: Prepared, journal: Journal, part: Part, missing: list[str]) -> Report:
+def _report_part(prepared: Prepared, journal: Journal, part: BuildPart, missing: list[str]) -> Report:
     report = prepared.new_report()
     report.missing_shards = len(missing)
     folder = journal.shards_folder(prepared.plan.hash)

@@ -16,7 +16,7 @@ _LIST_BITS = 32
 _NUM_BITS = np.array([number.bit_count() for number in range(256)], np.uint8)
 
 
-class Listed:
+class ListedItems:
     """Items in any order."""
 
     def __init__(self, items: Items) -> None:
@@ -107,7 +107,7 @@ def _is_ascending(items: Items) -> bool:
     return bool(np.all(items[1:] > items[:-1]))
 
 
-Chosen = Listed | Bitmap
+Chosen = ListedItems | Bitmap
 
 
 def choose_form(items: Items, num_records: int) -> Chosen:
@@ -115,4 +115,4 @@ def choose_form(items: Items, num_records: int) -> Chosen:
     is_in_order = len(items) and int(items[0]) >= 0 and _is_ascending(items)
     if is_in_order and len(items) * _LIST_BITS > num_records:
         return Bitmap.of_items(items, num_records)
-    return Listed(items)
+    return ListedItems(items)

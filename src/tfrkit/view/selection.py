@@ -17,7 +17,7 @@ from tfrkit.errors import ContainerError, MissingFeatureError, QueryError
 from tfrkit.features.schema import describe_missing
 from tfrkit.ops.edit.search import RecordSearch, compose_condition
 from tfrkit.ops.query.errors import quote_name
-from tfrkit.view.chosen import Bitmap, Chosen, Items, Listed, choose_form
+from tfrkit.view.chosen import Bitmap, Chosen, Items, ListedItems, choose_form
 from tfrkit.view.opened import Opened
 from tfrkit.view.sample import Sample
 from tfrkit.view.work import run_watched
@@ -67,7 +67,7 @@ class Selection:
     def __init__(self, question: Question) -> None:
         self.question = question
         self.id = question.id
-        self.items: Chosen = Listed(np.empty(0, np.int64))
+        self.items: Chosen = ListedItems(np.empty(0, np.int64))
         self.is_exact = False
 
     def __len__(self) -> int:
@@ -228,7 +228,7 @@ def _answer_from_sample(opened: Opened, sample: Sample, selection: Selection, em
         return  # the sample may lack a column; the search of all records reports a wrong condition
     items = found if question.split is None else _cut_split(opened, question.split, found)
     if not selection.is_exact:
-        selection.items = Listed(items)
+        selection.items = ListedItems(items)
     of, total = max(1, len(sample.numbers)), opened.num_records
     counts = {"sel": selection.id, "of": len(sample.numbers), "total": total, "matched": len(items)}
     estimate = round(len(items) * total / of)

@@ -13,7 +13,7 @@ import pytest
 import tfrkit as tfr
 from tfrkit.build import parts
 from tfrkit.build.journal import Journal
-from tfrkit.build.parts import Part
+from tfrkit.build.parts import BuildPart
 from tfrkit.errors import SourceError, StorageError
 
 ROWS = [{"x": number, "text": "ab" * (number % 5)} for number in range(100)]
@@ -53,7 +53,7 @@ def test_part_with_a_cluster_is_refused(tmp_path):
 @pytest.mark.parametrize("count", [1, 3, 8, 20])
 def test_every_shard_belongs_to_one_part(count):
     shards = tuple(range(8))
-    chosen = [shard for index in range(count) for shard in Part(index, count).choose(shards)]
+    chosen = [shard for index in range(count) for shard in BuildPart(index, count).choose(shards)]
     assert sorted(chosen) == list(shards)
 
 
