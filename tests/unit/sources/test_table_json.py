@@ -1,0 +1,161 @@
+"""Tables as JSON lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tables import kinds_of, rows_of, scan_text
+
+from tfrkit.codec.tensor_proto import decode_tensor
+from tfrkit.features.spec import Spec
+
+# --- JSON lines
+
+
+def test_table_json_lines_lists_inner_objects_and_missing_keys(tmp_path: Path) -> None:
+    text = '{"a":1,"b":"x","c":[1,2],"d":{"e":0.5}}\n{"a":2,"c":[],"b":null,"t":["p","q"]}\n\n{"a":true,"d":{"e":1}}\n'
+    scan = scan_text(tmp_path, text, "t.jsonl")
+    assert kinds_of(scan) == {"a": "int64", "b": "bytes?", "c": "int64?", "d/e": "float?", "t": "bytes?"}
+    assert rows_of(scan) == [
+        {"a": 1, "b": b"x", "c": [1, 2], "d/e": [0.5]},
+        {"a": 2, "c": [], "t": [b"p", b"q"]},
+        {"a": 1, "d/e": [1.0]},
+    ]
+
+
+def test_table_json_lines_bad_lines_are_all_named_and_left_out(tmp_path: Path) -> None:
+    lines = [
+        '{"a":1}',
+        "nonsense",
+        "[1]",
+        '{"a":[null]}',
+        '{"a":[{"b":1}]}',
+        '{"a":"\\ud800"}',
+        '{"a":1e400}',
+        '{"a":2}',
+    ]
+    scan = scan_text(tmp_path, "\n".join(lines), "t.jsonl")
+    assert [(problem.key.rpartition(", ")[2], problem.reason) for problem in scan.problems] == [
+        ("line 2", "not valid JSON, expecting value"),
+        ("line 3", "expected one object per line, got list"),
+        ("line 4", "column 'a' expected numbers or text, got null inside a list"),
+        ("line 5", "column 'a' expected numbers or text, got an object inside a list"),
+        ("line 6", "column 'a' expected text that UTF-8 can encode, got half of a character"),
+        ("line 7", "column 'a' expected a number that fits in float64, got a larger one"),
+    ]
+    assert rows_of(scan) == [{"a": 1}, {"a": 2}]
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([1, 2, "x"], "expected values of one type, got integers and text; text in lines 3"),
+        ([1, 2, [3]], "expected lists or single values in all lines, got both; lists in lines 3"),
+        ([1, 1 << 63], "expected signed 64-bit integers, got larger ones in lines 2"),
+        ([0.5, (1 << 53) + 1], "expected numbers that fit in float64, got integers that it would round in lines 2"),
+    ],
+)
+def test_table_json_lines_that_disagree_are_named(tmp_path: Path, values: list[Any], reason: str) -> None:
+    text = "\n".join(json.dumps({"a": value}) for value in values)
+    [problem] = scan_text(tmp_path, text, "t.jsonl").problems
+    assert (problem.reason, problem.blocking) == (reason, True)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"a": 1, "b": 2, "a": 3}', "key 'a' is present twice"),
+        ('{"a": {"x": 1, "x": 2}}', "key 'x' is present twice"),
+        ('{"a": {"x": 1}, "a/x": 2}', "key 'a/x' is present twice, as a key and as an inner one"),
+        ('[{"a": 1}]', "expected one object per line, got list; jq -c"),
+    ],
+)
+def test_table_json_line_that_would_lose_a_value_is_named(tmp_path: Path, line: str, reason: str) -> None:
+    [problem] = scan_text(tmp_path, f'{{"a": 1}}\n{line}\n', "t.jsonl").problems
+    assert problem.key.endswith("t.jsonl, line 2")
+    assert problem.reason.startswith(reason)
+
+
+def test_table_json_lines_read_what_export_writes(tmp_path: Path) -> None:
+    lines = [
+        '{"b":{"base64":"/w=="},"f":{"float":"nan"},"l":["x",{"base64":"/w=="}],"n":[1.5,{"float":"-inf"}],'
+        '"t":{"tensor":{"dtype":"uint8","shape":[1,2],"values":[1,255]}}}',
+        '{"b":"text","f":0.5,"l":[],"n":[],"t":{"tensor":{"dtype":"uint8","shape":[2,2],"values":[1,2,3,4]}}}',
+    ]
+    scan = scan_text(tmp_path, "\n".join(lines), "t.jsonl")
+    assert scan.problems == []
+    assert scan.schema is not None
+    assert scan.schema["b"] == Spec("bytes", logical="bytes")
+    assert scan.schema["l"] == Spec("bytes", (None,), logical="bytes")
+    assert scan.schema["t"] == Spec("bytes", (None, 2), "tensor", "tensor_proto", "uint8")
+    one, other = rows_of(scan)
+    assert (one["b"], other["b"], one["l"], one["n"]) == (b"\xff", b"text", [b"x", b"\xff"], [1.5, float("-inf")])
+    assert np.isnan(one["f"])
+    assert decode_tensor(one["t"]).tolist() == [[1, 255]]
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "shape"),
+    [
+        ([("float64", [2], [0.1, 0.2]), ("float64", [2], [0, {"float": "inf"}])], "float64", (2,)),
+        ([("float64", [], [0.1]), ("float32", [], [0.5])], None, ()),
+        ([("bool", [1], [True]), ("bool", [1, 1], [False])], "bool", (None,)),
+        ([("object", [2], ["a", {"base64": "/w=="}])], "string", (2,)),
+        ([("complex64", [1], [{"complex": [1.0, -2.0]}])], "complex64", (1,)),
+        ([("uint64", [1], [(1 << 64) - 1])], "uint64", (1,)),
+    ],
+)
+def test_table_json_lines_tensors_of_a_column(tmp_path: Path, values: Any, dtype: str | None, shape: Any) -> None:
+    tensors = [dict(zip(("dtype", "shape", "values"), value, strict=True)) for value in values]
+    scan = scan_text(tmp_path, "\n".join(json.dumps({"t": {"tensor": one}}) for one in tensors), "t.jsonl")
+    assert scan.problems == []
+    assert scan.schema is not None
+    assert scan.schema["t"] == Spec("bytes", shape, "tensor", "tensor_proto", dtype)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ({"base64": "?"}, "base64 expected groups of four letters and digits, got '?'"),
+        (("uint7", [1], [1]), "tensor expected a dtype such as uint8, got 'uint7'"),
+        (("bfloat16", [1], [1]), "tensor expected a dtype that NumPy has, got bfloat16"),
+        (("uint8", [-1], [1]), r"tensor expected a shape such as \[2, 3\], got \[-1\]"),
+        (("uint8", [3], [1]), r"tensor of shape \(3,\) expected 3 values, got 1"),
+        (("uint8", [1], [256]), "tensor of uint8 expected numbers that fit"),
+        (("uint8", [1], [1.5]), "tensor of uint8 expected numbers of this type, got 1.5"),
+        (("float32", [1], [0.1]), "tensor of float32 expected numbers that fit, got 0.1"),
+        (("float16", [1], [1e9]), "tensor of float16 expected numbers that fit, got 1000000000.0"),
+        (("object", [1], [1]), "tensor of strings expected text or base64, got 1"),
+        (("complex64", [1], [1]), "tensor of complex numbers expected"),
+    ],
+)
+def test_table_json_lines_value_that_is_none_is_named(tmp_path: Path, value: Any, reason: str) -> None:
+    if isinstance(value, tuple):
+        value = {"tensor": dict(zip(("dtype", "shape", "values"), value, strict=True))}
+    [problem] = scan_text(tmp_path, json.dumps({"a": 1, "b": value}) + '\n{"a": 2}\n', "t.jsonl").problems
+    assert problem.key.endswith("t.jsonl, line 1")
+    assert re.match(f"column 'b' {reason}", problem.reason)
+
+
+def test_table_json_lines_objects_of_the_user_stay_columns(tmp_path: Path) -> None:
+    text = '{"float":"nan","base64":"x","a":{"float":1.5},"b":{"base64":2},"c":{"tensor":{"dtype":"uint8"}}}'
+    scan = scan_text(tmp_path, text, "t.jsonl")
+    assert rows_of(scan) == [
+        {"float": b"nan", "base64": b"x", "a/float": 1.5, "b/base64": 2, "c/tensor/dtype": b"uint8"}
+    ]
+
+
+@pytest.mark.parametrize("wanted", ["text", "float", "int64"])
+def test_table_json_lines_bytes_are_no_other_type(tmp_path: Path, wanted: str) -> None:
+    [problem] = scan_text(tmp_path, '{"a":{"base64":"/w=="}}', "t.jsonl", types={"a": wanted}).problems
+    assert re.match("expected .*, got bytes in lines 1", problem.reason)
+
+
+def test_table_json_lines_wanted_text_takes_numbers_as_they_stand(tmp_path: Path) -> None:
+    scan = scan_text(tmp_path, '{"a":1}\n{"a":"x"}\n{"a":2.5}\n', "t.jsonl", types={"a": "text"})
+    assert rows_of(scan) == [{"a": b"1"}, {"a": b"x"}, {"a": b"2.5"}]
