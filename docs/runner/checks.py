@@ -15,6 +15,13 @@ DOCS = ROOT / "docs"
 EXTERNAL = DOCS / "runner" / "external_links.txt"
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CODE = re.compile(r"`([^`]+)`")
+# Of pages that are in no list.
+HEADINGS = {
+    "README.md": ("tfrkit", "Tour", "What it does", "Numbers", "Limits"),
+    "README.zh.md": ("tfrkit", "快速上手", "能做什么", "性能", "限制"),
+    "docs/index.md": ("tfrkit",),
+    "docs/zh/index.md": ("tfrkit",),
+}
 # Options of other programs that pages name.
 FOREIGN = {"--rows", "--threads", "--rounds"}
 
@@ -54,6 +61,25 @@ def check_links(path: Path) -> list[str]:
 
 def list_anchors(path: Path) -> set[str]:
     return {slug(text) for _, text, _ in read_headings(path)}
+
+
+def check_headings(path: Path) -> list[str]:
+    """Headings that the list of all pages does not have: changed by a slip, or the list is not current."""
+    name = path.relative_to(ROOT).as_posix()
+    if name in HEADINGS:
+        listed = HEADINGS[name]
+        return [f"{name}:{line}: heading {text!r}" for _, text, line in read_headings(path) if text not in listed]
+    root = DOCS / "zh" if name.startswith("docs/zh/") else DOCS
+    if not name.startswith("docs/") or path.parent == root or "look-up" in path.parts:
+        return []
+    contents = (root / "contents.md").read_text(encoding="utf-8")
+    where = path.relative_to(root).as_posix()
+    found = []
+    for level, text, line in read_headings(path):
+        entry = f"[{text}]({where})" if level == 1 else f"[{text}]({where}#{slug(text)})"
+        if level <= 2 and entry not in contents:
+            found.append(f"{name}:{line}: heading {text!r} is not in {root.relative_to(ROOT)}/contents.md: make docs")
+    return found
 
 
 def check_options(path: Path) -> list[str]:

@@ -16,6 +16,10 @@ def test_links_lead_to_files_and_headings() -> None:
     assert [problem for page in pages for problem in checks.check_links(page)] == []
 
 
+def test_headings_are_those_of_the_list() -> None:
+    assert [problem for page in checks.find_all_pages() for problem in checks.check_headings(page)] == []
+
+
 def test_commands_and_options_in_the_text_exist() -> None:
     assert [problem for page in checks.find_all_pages() for problem in checks.check_options(page)] == []
 
