@@ -9,7 +9,7 @@ from obstore.store import AzureStore, GCSStore, HTTPStore, S3Store
 from servers import AZURITE_ACCOUNT, AZURITE_KEY, S3_KEY, S3_SECRET, Started
 
 # Retries are quick: the servers are on this machine.
-_CLIENT: dict[str, Any] = {"allow_http": True, "timeout": timedelta(seconds=60), "read_timeout": timedelta(seconds=1)}
+_CLIENT: dict[str, Any] = {"allow_http": True, "timeout": timedelta(seconds=60), "read_timeout": timedelta(seconds=5)}
 _RETRY: dict[str, Any] = {
     "max_retries": 10,
     "backoff": {"init_backoff": timedelta(milliseconds=10), "max_backoff": timedelta(milliseconds=100), "base": 2},

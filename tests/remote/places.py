@@ -63,8 +63,13 @@ class Place:
         return sorted(row["path"].removeprefix(self.folder) for row in found)
 
     def names_below(self, name: str) -> list[str]:
-        """Return the names that start with `name`, without tfrkit."""
-        return [one for one in self.names() if one.startswith(name)]
+        """Return the names of all objects in an inner folder ("x/"), without tfrkit."""
+        found = obstore.list(self.client, self.folder + name or None).collect()
+        return sorted(row["path"].removeprefix(self.folder) for row in found)
+
+    def remove(self, name: str) -> None:
+        """Delete all objects in an inner folder, without tfrkit."""
+        obstore.delete(self.client, [self.folder + one for one in self.names_below(name)])
 
     def put_folder(self, folder: Path) -> None:
         """Store all files below a folder."""

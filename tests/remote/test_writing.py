@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contents import read_folder, read_place
 from places import KEYS, WRITABLE, Place
 from servers import FaultServer
 
@@ -67,15 +68,6 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def fill(words: list[str], source: Path, out: object) -> list[str]:
     return [word.format(source=source, out=out) for word in words]
-
-
-def read_place(place: Place, below: str = "") -> dict[str, bytes | None]:
-    return {name.removeprefix(below): place.fetch(name) for name in place.names() if name.startswith(below)}
-
-
-def read_folder(folder: Path) -> dict[str, bytes]:
-    found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return {name: data for name, data in found.items() if not name.endswith(".lock")}
 
 
 @pytest.mark.parametrize("name", WRITABLE)

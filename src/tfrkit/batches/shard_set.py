@@ -31,6 +31,7 @@ from tfrkit.errors import (
 from tfrkit.features.schema import Schema, find_mismatches
 from tfrkit.orders.order import Whole
 from tfrkit.sidecars.read import Sidecars
+from tfrkit.storage.objects import Listing
 from tfrkit.storage.options import StorageOptions, given_options, set_options
 
 _COLUMN_BATCH = 4096
@@ -259,7 +260,7 @@ class ShardSet:
         policy = self.policy
         options = (policy.verify, policy.on_error, policy.max_errors)
         known = [
-            (shard.name, shard.nbytes, shard.compression, shard.reader.version, shard.is_assumed)
+            (shard.name, shard.nbytes, shard.compression, shard.reader.version, shard.reader.listing, shard.is_assumed)
             for shard in self.shards
         ]
         state = (self._is_schema_given, self._is_schema_checked, self.infer)
@@ -277,7 +278,7 @@ def _recall_counts(sidecars: Sidecars, policy: Policy) -> list[int] | None:
 
 
 def _reopen(
-    known: list[tuple[str, int | None, Compression, str | None, bool]],
+    known: list[tuple[str, int | None, Compression, str | None, Listing | None, bool]],
     counts: list[int] | None,
     schema: Schema | None,
     state: tuple[bool, bool, Infer],
@@ -292,8 +293,8 @@ def _reopen(
     shards = [
         Shard.open(path)
         if nbytes is None
-        else Shard.open_later(path, nbytes, how, version=version, is_assumed=is_assumed)
-        for path, nbytes, how, version, is_assumed in known
+        else Shard.open_later(path, nbytes, how, version=version, listing=listing, is_assumed=is_assumed)
+        for path, nbytes, how, version, listing, is_assumed in known
     ]
     opened = ShardSet(shards, Policy(verify, on_error, max_errors), schema, counts=counts)
     opened._is_schema_given, opened._is_schema_checked, opened.infer = state

@@ -162,6 +162,8 @@ def find_schema(
     if sidecars is None:
         sidecars = Sidecars([shard.name for shard in shards])
     if not from_all and sidecars.schema is not None:
+        if shards and all(shard.reader.listing is not None for shard in shards):
+            return sidecars.schema  # the manifest was written for these very objects
         mismatches = find_mismatches(sidecars.schema, sample_schema(shards, policy))
         if not mismatches:
             return sidecars.schema

@@ -25,7 +25,6 @@ from tfrkit.sidecars.manifest import Manifest, NewDataset, NewShard, write_manif
 from tfrkit.sidecars.places import INPUTS, MANIFEST, REPORT, SKIPPED
 from tfrkit.sidecars.write import make_texts
 from tfrkit.sources.base import Facts
-from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.sync import sync_folder
 from tfrkit.storage.temporaries import move_file
 from tfrkit.storage.text_files import write_json, write_text
@@ -127,14 +126,7 @@ def describe_dataset(prepared: Prepared, schema: Schema, results: Mapping[str, S
     """Describe the dataset that was written."""
     is_file = prepared.target.is_file
     shards = [
-        NewShard(
-            shard.name,
-            None if is_file else shard.split,
-            result.num_records,
-            result.nbytes,
-            result.sha256,
-            result.etag or None,
-        )
+        NewShard(shard.name, None if is_file else shard.split, result.num_records, result.nbytes, result.sha256)
         for shard in prepared.plan.shards
         for result in [results[shard.name]]
     ]
@@ -147,7 +139,6 @@ def describe_dataset(prepared: Prepared, schema: Schema, results: Mapping[str, S
         prepared.source.title,
         is_file=is_file,
         plan=prepared.plan.hash,
-        stored_at=prepared.target.folder.rstrip("/") if has_scheme(prepared.target.out) else None,
         more={"made_by": prepared.made_by, "on_bad": prepared.options.on_bad},
     )
 

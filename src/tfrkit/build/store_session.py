@@ -33,7 +33,7 @@ from tfrkit.engines.choose import open_engine
 from tfrkit.errors import Hint, Step, StorageError
 from tfrkit.outputs.target import Target
 from tfrkit.progress import Progress
-from tfrkit.sidecars.manifest import Manifest
+from tfrkit.sidecars.manifest import Manifest, add_versions
 from tfrkit.sidecars.places import FEATURES, INFO, MANIFEST
 from tfrkit.sidecars.write import make_texts
 from tfrkit.sources.base import Source
@@ -145,7 +145,8 @@ def _finish(
     folder = local.shards_folder(prepared.plan.hash)
     held = {name: path for name in results if os.path.exists(path := os.path.join(folder, name))}
     schema = decide_schema(prepared, results, [held.get(name) or target.shard(name) for name in results])
-    sidecars, notes = make_texts(describe_dataset(prepared, schema, results), collect_sidecars(prepared))
+    dataset = describe_dataset(prepared, schema, results)
+    sidecars, notes = make_texts(dataset, collect_sidecars(prepared))
     report.notes += notes
     journal.require_lease()
     if replaces:
@@ -153,11 +154,10 @@ def _finish(
     journal.run_all([partial(_store_held, journal, results[name], path) for name, path in held.items()])
     keep = {*map(target.shard, results), *map(index_path, map(target.shard, results))}
     journal.delete(address for address in replaces if address not in keep)
-    *drafts, (manifest, _) = draft_sidecars(
-        target, local, describe_dataset(prepared, schema, results), sidecars, report
-    )
+    *drafts, (manifest, _) = draft_sidecars(target, local, dataset, sidecars, report)
     journal.run_all([partial(upload_file, draft, place) for draft, place in drafts])
     journal.require_stored(results)
     with open(manifest, "rb") as file:
-        journal.put_manifest(file.read())
+        etags = {name: result.etag for name, result in results.items()}
+        journal.put_manifest(add_versions(file.read(), target.folder, etags))
     journal.remove()

@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from tfrkit.storage.lookup import open_folder, remember_size
+from tfrkit.container.codecs import COMPRESSIONS, Compression
+from tfrkit.storage.lookup import open_folder, remember_listed
 
 MANIFEST: Final = "tfrkit.json"
+# Compression of the shards of folders that were opened by their manifests.
+_compressions: dict[str, Compression] = {}
 
 
 def list_by_manifest(folder: str) -> list[str] | None:
     """Return the addresses of the shards of a remote folder as its manifest lists them; None without a manifest.
 
-    The manifest is written last, so its shards are there. Sizes are remembered, and compared when a shard is read.
+    The manifest is written last, so its shards are there. Their sizes are remembered and compared when a shard is read,
+    and so are their versions, if the manifest was written for this address.
     """
+    base = folder.rstrip("/")
+    _compressions.pop(base, None)
     text = open_folder(folder, MANIFEST)
     if text is None:
         return None
@@ -25,10 +31,23 @@ def list_by_manifest(folder: str) -> list[str] | None:
     rows = content.get("shards") if isinstance(content, dict) else None
     if not isinstance(rows, list) or not rows or not all(map(_is_row, rows)):
         return None
-    base = folder.rstrip("/")
-    for row in rows:
-        remember_size(f"{base}/{row['name']}", row["nbytes"])
+    is_here = content.get("stored_at") == base
+    remember_listed(
+        folder, MANIFEST, ((row["name"], row["nbytes"], _read_etag(row) if is_here else None) for row in rows)
+    )
+    if content.get("compression") in COMPRESSIONS:
+        _compressions[base] = content["compression"]
     return [f"{base}/{row['name']}" for row in rows]
+
+
+def recall_compression(path: str) -> Compression | None:
+    """Return the compression of a remote shard by the manifest of its folder, if that was opened."""
+    return _compressions.get(path.rpartition("/")[0])
+
+
+def _read_etag(row: dict[str, Any]) -> str | None:
+    etag = row.get("etag")
+    return etag if isinstance(etag, str) and etag else None
 
 
 def _is_row(row: Any) -> bool:

@@ -23,7 +23,7 @@ from tfrkit.container.compression import (
     is_zlib_header,
 )
 from tfrkit.container.identify import describe_foreign, suggest_remedy
-from tfrkit.container.listed import list_by_manifest
+from tfrkit.container.listed import list_by_manifest, recall_compression
 from tfrkit.container.names import is_shard_name, resembles_shard_name
 from tfrkit.errors import (
     CompressionError,
@@ -39,6 +39,7 @@ from tfrkit.storage.base import ByteReader, LocalRanges
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer, describe_pointer_file
 from tfrkit.storage.local import open_to_read
 from tfrkit.storage.lookup import find_object, walk_remote
+from tfrkit.storage.objects import Listing
 from tfrkit.storage.resolve import Address, expand_address, open_reader, show_address, walk_folder
 from tfrkit.storage.transaction import require_no_change
 
@@ -131,12 +132,21 @@ class Shard:
         """Open several shards.
 
         Of remote shards in one folder only the first is read: the others are expected to have its compression, which is
-        checked when they are read.
+        checked when they are read. None is read if a manifest lists their compression, which is certain if it lists
+        their versions, too.
         """
         shards = []
         known: dict[str, Compression] = {}
         for path in paths:
             place = _NUMBERS.sub("", path) if has_scheme(path) else ""
+            listed = recall_compression(path) if place else None
+            if listed is not None:
+                reader = open_reader(path)
+                # A version without a listing is that of a later request: the manifest may have been replaced.
+                if reader.listing is not None or reader.version is None:
+                    shards.append(cls(reader, compression=listed))
+                    shards[-1]._is_assumed = reader.listing is None
+                    continue
             if not place or place not in known:
                 shards.append(cls.open(path))
                 known[place] = shards[-1].compression
@@ -153,10 +163,11 @@ class Shard:
         compression: Compression,
         *,
         version: str | None = None,
+        listing: Listing | None = None,
         is_assumed: bool = False,
     ) -> Shard:
         """Return a shard with known size and compression; its file is opened on first use and must have this size."""
-        shard = cls(open_reader(path, size=nbytes, version=version), compression=compression)
+        shard = cls(open_reader(path, size=nbytes, version=version, listing=listing), compression=compression)
         shard._is_assumed = is_assumed
         return shard
 

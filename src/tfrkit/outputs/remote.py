@@ -16,7 +16,7 @@ from tfrkit.container.index import index_path
 from tfrkit.container.names import is_shard_name
 from tfrkit.errors import ContainerError, Hint, Step, StorageError
 from tfrkit.outputs.target import Target
-from tfrkit.sidecars.manifest import Manifest, read_manifest
+from tfrkit.sidecars.manifest import Manifest, add_versions, read_manifest
 from tfrkit.sidecars.places import MANIFEST, list_own
 from tfrkit.storage.addresses import normalize_address
 from tfrkit.storage.base import explain_os_error
@@ -100,9 +100,13 @@ class RemoteStaging:
             self._require_lease()
             place = self.target.sidecar(MANIFEST)
             with open(self.path(MANIFEST), "rb") as file:
-                text = file.read()
+                text = add_versions(file.read(), self.target.out, self._etags)
             if self._bucket.put(self._key_of(place), text, replaces="nothing") is None:
                 raise StorageError("another process wrote a manifest meanwhile, this one was not stored", shard=place)
+
+    @property
+    def _etags(self) -> dict[str, str | None]:
+        return {name: self._done[self._key_of(self.final(name))] for name in self._names}
 
     def _commit_file(self, sidecars: Sequence[str]) -> None:
         [name] = self._names

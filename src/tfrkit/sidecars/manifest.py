@@ -42,7 +42,7 @@ from tfrkit.errors import ContainerError
 from tfrkit.features.schema import Schema
 from tfrkit.features.schema_json import from_json, to_json
 from tfrkit.storage.lookup import UnusableFileError
-from tfrkit.storage.text_files import read_json, write_json
+from tfrkit.storage.text_files import format_json, read_json, write_json
 
 _FORMAT = "tfrkit.dataset"
 _VERSION = 1
@@ -113,7 +113,6 @@ class NewShard:
     num_records: int
     nbytes: int
     sha256: str | None = None
-    etag: str | None = None
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,6 @@ class NewDataset:
         path: Path of the input.
         is_file: It is a single file; its sidecars are in `_index`, and TFDS cannot read it.
         plan: A hash of everything that determines the bytes; if None, it is made from recipe and shards.
-        stored_at: Address of the folder for which the ETags of the shards hold; None for a local dataset.
         more: Additional keys of the manifest.
     """
 
@@ -141,7 +139,6 @@ class NewDataset:
     path: str
     is_file: bool = False
     plan: str | None = None
-    stored_at: str | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def make_manifest(self, files: Sequence[str]) -> dict[str, Any]:
@@ -149,14 +146,12 @@ class NewDataset:
         shards = []
         for shard in self.shards:
             row = {"name": shard.name, "split": shard.split, "records": shard.num_records, "nbytes": shard.nbytes}
-            known = {"sha256": shard.sha256, "etag": shard.etag}
-            shards.append({**row, **{key: value for key, value in known.items() if value is not None}})
+            shards.append(row if shard.sha256 is None else {**row, "sha256": shard.sha256})
         return {
             "name": self.name,
             "plan": self.plan or _hash_plan({"recipe": self.recipe, "shards": shards}),
             "made_by": f"tfrkit {VERSION}",
             "path": self.path,
-            **({} if self.stored_at is None else {"stored_at": self.stored_at}),
             "compression": self.compression,
             **self.more,
             "recipe": dict(self.recipe),
@@ -214,6 +209,15 @@ def write_manifest(path: str, content: Mapping[str, Any]) -> None:
     write_json(path, {"format": _FORMAT, "version": _VERSION, **content})
 
 
+def add_versions(text: bytes, stored_at: str, etags: Mapping[str, str | None]) -> bytes:
+    """Return the text of a manifest with the ETags that the shards have at an address, by name of the shard."""
+    content = json.loads(text)
+    for row in content["shards"]:
+        if etags.get(row["name"]):
+            row["etag"] = etags[row["name"]]
+    return format_json({**content, "stored_at": stored_at.rstrip("/")}).encode("utf-8", "surrogateescape")
+
+
 def read_manifest(path: str) -> Manifest | None:
     """Read a manifest; return None if it is missing. Raises `ContainerError` if it is damaged."""
     try:
@@ -248,6 +252,7 @@ def _update_row(row: Mapping[str, Any], change: ShardChange) -> dict[str, Any]:
         updated |= {"records": change.num_records, "nbytes": change.nbytes}
         if "sha256" in row:
             updated["sha256"] = change.sha256
+        updated.pop("etag", None)
     return {key: value for key, value in updated.items() if key != "sha256" or value}
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from tfrkit import _native
 from tfrkit.errors import StorageError
+from tfrkit.storage.objects import Listing
 
 # Buffers that the native core reads without a copy.
 ByteSource = bytes | bytearray | memoryview | _native.FileMap
@@ -65,6 +66,10 @@ class ByteReader(Protocol):
     def version(self) -> str | None:
         """The version of a remote object, once known; None for a file."""
 
+    @property
+    def listing(self) -> Listing | None:
+        """The manifest that lists this version, until bytes of it were read; None without one."""
+
     def check_unchanged(self) -> None:
         """Raise `StorageError` if the file of `span` was truncated since it was opened."""
 
@@ -81,6 +86,7 @@ class LocalRanges:
     """What a reader of local bytes does when it is asked for streams and ranges: it reads them where they are."""
 
     version: str | None = None
+    listing: Listing | None = None
     is_remote = False
 
     def stream(self: ByteReader, start: int, *, fresh: bool = False) -> ByteStream:

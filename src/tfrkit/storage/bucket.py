@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, TypeVar, cast
 from tfrkit._limits import LIMITS
 from tfrkit.errors import RemoteAddressError, StorageError
 from tfrkit.storage.addresses import Remote, parse_remote, suggest_fetch
-from tfrkit.storage.objects import Body, ObjectInfo, StoreClient, StoredVersion, StoreFault, WritableClient
+from tfrkit.storage.objects import Body, Listing, ObjectInfo, StoreClient, StoredVersion, StoreFault, WritableClient
 from tfrkit.storage.options import StorageOptions, options_of, parse_cache
 
 if TYPE_CHECKING:
@@ -92,6 +92,10 @@ class _Gate:
             self._condition.notify_all()
 
 
+class ReplacedError(StorageError):
+    """The object is not the version that was requested."""
+
+
 class Range(NamedTuple):
     """Bytes [start, stop) of an object."""
 
@@ -113,6 +117,7 @@ class Bucket:
         # Facts of the last listing or manifest: opening a shard then needs no request.
         self.known: dict[str, ObjectInfo] = {}
         self.texts: dict[str, bytes] = {}
+        self.listings: dict[str, Listing] = {}  # of objects whose version is known from a manifest only
         self.fresh: set[str] = set()  # keys just found by a glob, which need not be asked for again
         self._cache: BlockCache | None = None
         if options.cache is not None:
@@ -185,6 +190,9 @@ class Bucket:
             raise explain_fault(fault, self.address_of(folder)) from None
         listed = sorted(objects)
         self.known.update((info.key, info) for info in listed)
+        if self.listings:
+            for info in listed:
+                self.listings.pop(info.key, None)
         return listed, sorted(folders)
 
     def _get(self, key: str, start: int, stop: int | None, version: str | None) -> Body:
@@ -255,7 +263,7 @@ class Bucket:
             now = self.client.head(key).version
         except StoreFault:
             now = None
-        return StorageError(
+        return ReplacedError(
             f"the object was replaced since it was opened, version {version} at first, {now or 'none'} now",
             shard=self.address_of(key),
             hint="another process wrote it meanwhile; run this again",
@@ -323,6 +331,7 @@ class Bucket:
             raise StorageError(f"cannot write, {fault.what}", shard=self.address_of(key)) from None
         finally:
             self.known.pop(key, None)
+            self.listings.pop(key, None)
             self.texts.pop(key, None)
             self.fresh.discard(key)
 

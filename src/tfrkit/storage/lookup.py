@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import describe_os_error, explain_os_error
 from tfrkit.storage.bucket import Bucket, bucket_of, explain_fault
-from tfrkit.storage.objects import ObjectInfo, StoreFault
+from tfrkit.storage.objects import Listing, ObjectInfo, StoreFault
 
 
 class UnusableFileError(StorageError):
@@ -125,10 +126,24 @@ def open_folder(path: str, manifest: str) -> bytes | None:
     return text
 
 
-def remember_size(path: str, nbytes: int) -> None:
-    """Keep the size of an object that a manifest lists; its version is pinned by the first request."""
-    bucket, key = _split(path)
-    bucket.known[key] = ObjectInfo(key, nbytes, None)
+def remember_listed(folder: str, manifest: str, objects: Iterable[tuple[str, int, str | None]]) -> None:
+    """Keep name, size and version of the objects of a folder that its manifest, just opened, lists.
+
+    A version that is None is pinned by the first request.
+    """
+    bucket, key = _split(folder)
+    base = _folder_key(key)
+    listing = Listing(base + manifest, hash_text(bucket.texts.get(base + manifest, b"")))
+    for name, nbytes, version in objects:
+        bucket.known[base + name] = ObjectInfo(base + name, nbytes, version)
+        bucket.listings.pop(base + name, None)
+        if version is not None:
+            bucket.listings[base + name] = listing
+
+
+def hash_text(text: bytes) -> str:
+    """Return the digest of a text that `Listing` has."""
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 
 def find_object(path: str) -> bool:

@@ -36,6 +36,13 @@ class ObjectInfo(NamedTuple):
     modified_ns: int = 0
 
 
+class Listing(NamedTuple):
+    """The manifest that lists the version of an object: its key, and a digest of its text."""
+
+    key: str
+    digest: str
+
+
 class Body(NamedTuple):
     """Bytes of an object, in pieces, with the facts about the object that came with them."""
 

@@ -13,9 +13,10 @@ from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
 from tfrkit.storage.addresses import Remote, parse_remote
 from tfrkit.storage.base import ByteReader, ByteSource
-from tfrkit.storage.bucket import COUNTS, Bucket, Range, coalesce, explain_fault, find_bucket
+from tfrkit.storage.bucket import COUNTS, Bucket, Range, ReplacedError, coalesce, explain_fault, find_bucket
 from tfrkit.storage.forking import renew_lock_after_fork
-from tfrkit.storage.objects import ObjectInfo, StoreFault
+from tfrkit.storage.lookup import hash_text
+from tfrkit.storage.objects import Listing, ObjectInfo, StoreFault
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -34,7 +35,9 @@ class RemoteReader:
 
     is_remote = True
 
-    def __init__(self, address: str, *, size: int | None = None, version: str | None = None) -> None:
+    def __init__(
+        self, address: str, *, size: int | None = None, version: str | None = None, listing: Listing | None = None
+    ) -> None:
         """Read the object at an address; without a size its facts are requested, unless a listing had them."""
         remote = parse_remote(address)
         assert remote is not None
@@ -48,7 +51,8 @@ class RemoteReader:
         self._stream: RemoteStream | None = None
         if size is None:
             info = self.bucket.known.get(remote.key) or _find_object(self.bucket, remote.key)
-            size, version = info.nbytes, info.version
+            size, version, listing = info.nbytes, info.version, self.bucket.listings.get(remote.key)
+        self.listing = listing
         self.size: int | None = size
         self.version = version
 
@@ -113,15 +117,41 @@ class RemoteReader:
 
     def _request(self, where: Range, *, fresh: bool = False) -> list[memoryview]:
         """Return the bytes of one range by one request, of the pinned version; the first request pins it."""
+        version = self.version
         try:
-            pieces, info = self.bucket.read(self._remote.key, where, self.version, fresh=fresh)
+            pieces, info = self.bucket.read(self._remote.key, where, version, fresh=fresh)
         except StoreFault as fault:
             raise explain_fault(fault, self.name) from None
+        except ReplacedError:
+            if not self._was_copied(version):
+                raise
+            return self._request(where, fresh=fresh)
         if info is not None:
             self._pin(info)
         return pieces
 
+    def _was_copied(self, version: str | None) -> bool:
+        """Whether another version than that of the manifest may be used: nothing was read, the manifest is the same.
+
+        Then the shard does not belong to another dataset: it was copied to its place again, which gave it another
+        version. Its size and checksums are compared as ever.
+        """
+        with self._lock:
+            if self.version != version:
+                return True  # another thread found that out
+            if self.listing is None:
+                return False
+            try:
+                text, _ = self.bucket.read_all(self.listing.key, LIMITS.max_text_nbytes)
+            except StoreFault:
+                return False
+            if hash_text(text) != self.listing.digest:
+                return False
+            self.version = self.listing = None
+            return True
+
     def _pin(self, info: ObjectInfo) -> None:
+        self.listing = None
         if info.version is not None and self.version is None:
             with self._lock:
                 self.version = self.version or info.version

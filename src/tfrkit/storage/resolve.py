@@ -12,6 +12,7 @@ from tfrkit.errors import StorageError
 from tfrkit.storage.addresses import has_scheme, normalize_address, parse_remote, require_local
 from tfrkit.storage.base import ByteReader
 from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
+from tfrkit.storage.objects import Listing
 from tfrkit.storage.options import StorageOptions, set_options
 
 if TYPE_CHECKING:
@@ -43,17 +44,19 @@ def show_address(path: Address) -> str:
     return normalize_address(text) if has_scheme(text) else expand_home(text)
 
 
-def open_reader(path: str, *, size: int | None = None, version: str | None = None) -> ByteReader:
+def open_reader(
+    path: str, *, size: int | None = None, version: str | None = None, listing: Listing | None = None
+) -> ByteReader:
     """Return a reader for a path or an address; `-` is standard input. A file of known `size` is opened on first use.
 
-    A remote object must have this `version`.
+    A remote object must have this `version`; `listing` is the manifest that lists it, if nothing else is known of it.
     """
     if path == "-":
         return StdinReader()
     if has_scheme(path):
         from tfrkit.storage.remote import RemoteReader  # imported only for remote addresses
 
-        return RemoteReader(path, size=size, version=version)
+        return RemoteReader(path, size=size, version=version, listing=listing)
     return LocalReader(path, size=size)
 
 

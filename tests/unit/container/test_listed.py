@@ -77,13 +77,69 @@ def test_dataset_gives_the_same_rows_in_every_order(store: FakeStore, folder: Pa
         ]
 
 
-def test_open_of_a_folder_with_a_manifest_is_two_requests(store: FakeStore) -> None:
-    ds = tfrkit.open("s3://bucket/plain/")
+@pytest.mark.parametrize("name", ["plain", "packed"])
+def test_open_of_a_folder_with_a_manifest_is_one_request(store: FakeStore, name: str) -> None:
+    ds = tfrkit.open(f"s3://bucket/{name}/")
     assert len(ds) == 500
-    assert [row[:2] for row in store.log] == [
-        ("get", "plain/tfrkit.json"),
-        ("get", "plain/plain-train.tfrecord-00000-of-00004"),
-    ]
+    assert [row[:2] for row in store.log] == [("get", f"{name}/tfrkit.json")]
+
+
+@pytest.fixture
+def built(store: FakeStore) -> str:
+    """A dataset whose manifest has versions."""
+    tfrkit.build(ROWS, "s3://bucket/built", shards=4, jobs=1)
+    store.log.clear()
+    return "s3://bucket/built/"
+
+
+def keys_of(store: FakeStore) -> list[str]:
+    return sorted(key for key in store.objects if key.startswith("built/built-"))
+
+
+def test_versions_in_the_manifest_save_the_request_that_checks_each_shard(store: FakeStore, built: str) -> None:
+    assert [row["number"] for row in tfrkit.open(built)] == list(range(500))
+    assert len([row for row in store.log if row[0] == "get"]) == 1 + 4
+
+
+def test_shard_replaced_by_another_dataset_after_open_is_an_error(store: FakeStore, built: str) -> None:
+    ds = tfrkit.open(built)
+    data = pickle.dumps(ds)
+    other = [{**row, "number": -row["number"]} for row in ROWS]
+    tfrkit.build(other, "s3://bucket/built", shards=4, jobs=1, force=True)
+    with pytest.raises(StorageError, match="the object was replaced since it was opened"):
+        list(ds)
+    with pytest.raises(StorageError, match="the object was replaced since it was opened"):
+        list(pickle.loads(data))
+
+
+def test_shard_replaced_while_it_is_read_is_an_error_though_the_manifest_is_the_same(
+    store: FakeStore, built: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LIMITS, "first_block_nbytes", 4096)
+    monkeypatch.setattr(LIMITS, "block_nbytes", 4096)
+    key = keys_of(store)[0]
+    rows = iter(tfrkit.open(built))
+    next(rows)
+    store.objects[key] = store.objects[key][:-1] + b"x"
+    with pytest.raises(StorageError, match="the object was replaced since it was opened"):
+        list(rows)
+
+
+def test_dataset_copied_to_its_place_again_is_read_though_its_versions_differ(
+    store: FakeStore, built: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeStore, "version_of", lambda self, key: f'"{len(self.objects[key])}"')
+    ds = tfrkit.open(built)
+    assert [row["number"] for row in pickle.loads(pickle.dumps(ds))] == list(range(500))
+    assert [row["number"] for row in ds] == list(range(500))
+
+
+def test_dataset_copied_elsewhere_is_read_without_the_versions_of_its_manifest(store: FakeStore, built: str) -> None:
+    for key in list(store.objects):
+        if key.startswith("built/"):
+            store.objects[f"copy/{key}"] = store.objects[key] if "json" in key else bytes(store.objects[key])
+    assert [row["number"] for row in tfrkit.open("s3://bucket/copy/built/")] == list(range(500))
+    assert not any(row[1] == "built/tfrkit.json" for row in store.log)
 
 
 def test_pickled_dataset_makes_no_request(store: FakeStore) -> None:

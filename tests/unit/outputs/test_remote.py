@@ -12,6 +12,7 @@ from tfrkit.errors import StorageError
 from tfrkit.ops.reshape.convert import convert
 from tfrkit.ops.reshape.merge import merge
 from tfrkit.ops.reshape.reshard import reshard
+from tfrkit.sidecars.manifest import add_versions
 from tfrkit.storage.upload import LEASE
 from tfrkit.testing.fake_store import FakeStore, use_fake_store
 
@@ -49,7 +50,10 @@ def test_files_are_those_of_a_local_folder_and_the_manifest_is_last(
 ) -> None:
     reshard(source, tmp_path / "out", shards=3)
     made = reshard(source, "s3://bucket/deep/out", shards=3)
-    assert store.objects == {f"deep/out/{name}": data for name, data in read_folder(tmp_path / "out").items()}
+    whole = read_folder(tmp_path / "out")
+    etags = {name: store.version_of(f"deep/out/{name}") for name in whole}
+    whole["tfrkit.json"] = add_versions(whole["tfrkit.json"], "s3://bucket/deep/out", etags)
+    assert store.objects == {f"deep/out/{name}": data for name, data in whole.items()}
     assert writes(store)[-1] == "deep/out/tfrkit.json"
     assert [file.path for file in made.files] == [
         f"s3://bucket/deep/out/out.tfrecord-0000{number}-of-00003" for number in range(3)
