@@ -42,7 +42,7 @@ NAMES = (
 
 
 # Commands for local files only.
-_LOCAL = ("edit", "append", "dedupe", "bench", "run")
+_LOCAL = ("bench", "run")
 
 
 def print_version(wanted: bool) -> None:

@@ -37,7 +37,8 @@ def list_by_manifest(folder: str) -> list[str] | None:
     )
     if content.get("compression") in COMPRESSIONS:
         _compressions[base] = content["compression"]
-    return [f"{base}/{row['name']}" for row in rows]
+    # Sorted as the files of a local folder are.
+    return sorted(f"{base}/{row['name']}" for row in rows)
 
 
 def recall_compression(path: str) -> Compression | None:

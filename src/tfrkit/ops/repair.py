@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,12 +17,14 @@ from tfrkit.container.salvage import Gap, Salvage
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.container.writer import ShardWriter, frame_records
 from tfrkit.errors import CompressionError, ContainerError, StorageError, TfrkitError
+from tfrkit.outputs.stored import require_free
 from tfrkit.outputs.target import require_output
 from tfrkit.passes.walk import CollectPolicy, measure_files, walk_streams
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.read import Sidecars
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.local import require_space
-from tfrkit.storage.resolve import Address, expand_home, open_writer
+from tfrkit.storage.resolve import Address, open_writer, show_address
 from tfrkit.storage.temporaries import MadeFolders
 
 # Bytes copied per step: each is accessed three times, so they should fit into the CPU cache.
@@ -107,7 +110,8 @@ def repair(
     files, one that is not a TFRecord is reported as lost and not copied; a single such file raises.
     """
     paths = find_shards(address, incomplete="warn")
-    target, asked = expand_home(output), read_compression(compression)
+    target, asked = show_address(output), read_compression(compression)
+    is_remote = has_scheme(target)
     is_folder = len(paths) > 1 or os.path.isdir(target) or target.endswith(os.sep)
     targets = [os.path.join(target, os.path.basename(path)) if is_folder else target for path in paths]
     for destination in targets:
@@ -115,9 +119,9 @@ def repair(
             raise StorageError(
                 "two files would be written under one name", shard=destination, hint="repair them one by one"
             )
-        require_output(destination, sources=paths, force=force)
+        (require_free if is_remote else require_output)(destination, sources=paths, force=force)
     sizes = measure_files(paths)
-    require_space(target, sum(sizes))
+    require_space(tempfile.gettempdir() if is_remote else target, max(sizes, default=0) if is_remote else sum(sizes))
     if asked is None and not is_folder:
         refuse_foreign_suffix(target)
     made = MadeFolders()
@@ -125,7 +129,8 @@ def repair(
     watch.begin(0, sum(sizes))
     result = Repair()
     try:
-        made.make(target if is_folder else os.path.dirname(target))
+        if not is_remote:
+            made.make(target if is_folder else os.path.dirname(target))
         for source, destination, nbytes in zip(paths, targets, sizes, strict=True):
             try:
                 shard = Shard.open(source)

@@ -195,7 +195,10 @@ def update_manifest(
     for change in added:
         at = max((at for at, row in enumerate(rows) if row.get("split") == change.split), default=len(rows) - 1)
         rows.insert(at + 1, _update_row({"sha256": ""} if any("sha256" in row for row in rows) else {}, change))
+    for row in rows:
+        row.pop("etag", None)  # versions hold for one address, and are added when the shards are stored
     updated = {**content, "shards": rows, "splits": _sum_splits(rows)}
+    updated.pop("stored_at", None)
     if isinstance(content.get("schema"), dict):
         updated["schema"] = _drop_meanings(content["schema"])
     updated["changes"] = [*(content.get("changes") or ()), {**entry, "made_by": f"tfrkit {VERSION}"}]
@@ -252,7 +255,6 @@ def _update_row(row: Mapping[str, Any], change: ShardChange) -> dict[str, Any]:
         updated |= {"records": change.num_records, "nbytes": change.nbytes}
         if "sha256" in row:
             updated["sha256"] = change.sha256
-        updated.pop("etag", None)
     return {key: value for key, value in updated.items() if key != "sha256" or value}
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tfrkit.container.index import INDEX_FOLDER, index_path
 from tfrkit.sidecars.manifest import ShardChange
 from tfrkit.sidecars.places import FEATURES, INFO, INPUTS, LABEL_FILES, MANIFEST, REPORT, SKIPPED, TFDS_LABELS, list_own
 from tfrkit.sidecars.read import Sidecars
+from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.lookup import glob_names, list_names
 
 _NUMBER = re.compile(r"-(\d{5,})-of-(\d{5,})")
 
@@ -20,7 +22,7 @@ def list_sidecars(sidecars: Sidecars) -> list[str]:
     """Return the existing sidecars, without indexes, of shards in one folder, as paths relative to it."""
     [folder] = sidecars.folders
     names = [FEATURES, INFO, *LABEL_FILES, REPORT, SKIPPED, os.path.join(INDEX_FOLDER, INPUTS)]
-    names += [os.path.basename(path) for path in glob.glob(os.path.join(glob.escape(folder), f"*{TFDS_LABELS}"))]
+    names += glob_names(folder, f"*{TFDS_LABELS}")
     names = [name for name in names if not sidecars.is_of_others(0, name)]
     for manifest in sidecars.manifests:
         if manifest is not None and os.path.basename(manifest.path) == MANIFEST:
@@ -28,6 +30,11 @@ def list_sidecars(sidecars: Sidecars) -> list[str]:
     for path in sidecars.paths:
         own = [one for one in list_own(path) if one != index_path(path)]
         names += [os.path.relpath(one, folder or ".") for one in own]
+    if has_scheme(folder):
+        # Two listings instead of a request for each name.
+        inside = map(partial(os.path.join, INDEX_FOLDER), list_names(os.path.join(folder, INDEX_FOLDER)))
+        stored = {*list_names(folder), *inside}
+        return [name for name in dict.fromkeys(names) if name in stored]
     return [name for name in dict.fromkeys(names) if os.path.isfile(os.path.join(folder, name))]
 
 

@@ -77,6 +77,16 @@ def test_dataset_gives_the_same_rows_in_every_order(store: FakeStore, folder: Pa
         ]
 
 
+def test_shards_have_the_order_of_a_local_folder(tmp_path: Path) -> None:
+    tfrkit.build(ROWS, tmp_path / "data", splits={"test": 0.2}, shards=2, jobs=1)
+    with use_fake_store() as made:
+        made.add_folder(str(tmp_path))
+        there = tfrkit.open("s3://bucket/data")
+        here = tfrkit.open(tmp_path / "data")
+        assert [os.path.basename(path) for path in there.files] == [os.path.basename(path) for path in here.files]
+        assert [row["number"] for row in there] == [row["number"] for row in here]
+
+
 @pytest.mark.parametrize("name", ["plain", "packed"])
 def test_open_of_a_folder_with_a_manifest_is_one_request(store: FakeStore, name: str) -> None:
     ds = tfrkit.open(f"s3://bucket/{name}/")

@@ -13,14 +13,15 @@ from tfrkit.container.compression import Compression
 from tfrkit.container.records import Policy
 from tfrkit.errors import SchemaError, Step, StorageError, misuse
 from tfrkit.features.schema import Schema, find_mismatches, show_name
-from tfrkit.ops.edit.change import Changed, ChangeOptions, Put, ShardWork, keep_all, open_to_change
+from tfrkit.ops.edit.change import Changed, ChangeOptions, Put, ShardWork, keep_all, names_folder, open_to_change
 from tfrkit.ops.edit.query import find_classes
 from tfrkit.ops.edit.write import Change
 from tfrkit.orders.split_names import find_nearest_split, find_splits
 from tfrkit.passes.frame_sources import FrameSources, deal_frames, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.read import Sidecars
-from tfrkit.storage.resolve import Address, expand_home
+from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.resolve import Address, show_address
 
 _NUMBERED = re.compile(r"(.*)-(\d{5,18})-of-(\d{5,18})(.*)", re.DOTALL)
 _SHOWN_MISMATCHES = 5
@@ -61,7 +62,7 @@ def append(
         >>> tfrkit.tools.append("flowers/", "monday.tfrecord", split="train", in_place=True).added
         250
     """
-    out = None if output is None else expand_home(output)
+    out = None if output is None else show_address(output)
     options = ChangeOptions(out, in_place, dry_run, force, False, jobs, progress or Quiet())
     with open_to_change(address, options) as sources, open_sources(new, incomplete=incomplete) as added:
         added.require_files("append")
@@ -71,7 +72,7 @@ def append(
             raise StorageError("expected records to append, got none", shard=added.paths[0])
         _require_fitting(sources, added)
         works = _plan(sources, added, chosen, numbers, options.progress)
-        is_folder = isinstance(address, (str, os.PathLike)) and os.path.isdir(address)
+        is_folder = names_folder(address, sources)
         recipe = {"new": [os.path.basename(path) for path in added.paths], "split": chosen}
         change = Change("append", sources, works, options, recipe, is_folder, more_sources=added.paths)
         change.notes += added.notes
@@ -85,7 +86,7 @@ def append(
 def _require_others(sources: FrameSources, added: FrameSources) -> None:
     for path in added.paths:
         for own in sources.paths:
-            if os.path.samefile(path, own):
+            if path == own or (not has_scheme(path) and not has_scheme(own) and os.path.samefile(path, own)):
                 raise StorageError("the file to append is one of the dataset", shard=path)
 
 

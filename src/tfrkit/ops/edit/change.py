@@ -7,19 +7,22 @@ writes the result for all verbs.
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tfrkit.container.compression import Compression
 from tfrkit.container.shards import find_shards
-from tfrkit.errors import Hint, Step, StorageError, UnfinishedChangeError, misuse
+from tfrkit.errors import Hint, RemoteAddressError, Step, StorageError, UnfinishedChangeError, misuse
 from tfrkit.ops.reshape.rewrite import FileCounts
 from tfrkit.passes.frame_sources import FrameSources, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.storage import transaction
-from tfrkit.storage.resolve import Address, require_local_address
+from tfrkit.storage.addresses import has_scheme, parse_remote
+from tfrkit.storage.lookup import measure_file
+from tfrkit.storage.resolve import Address, show_address
 
 Put = Callable[[Any], None]
 """Takes whole frames of a shard."""
@@ -81,7 +84,7 @@ class ShardWork:
     @property
     def nbytes(self) -> int:
         """Approximate size after the change."""
-        return self.expected_nbytes + (0 if self.source is None else os.path.getsize(self.source))
+        return self.expected_nbytes + (0 if self.source is None else measure_file(self.source))
 
     @property
     def is_touched(self) -> bool:
@@ -155,7 +158,8 @@ class Changed(FileCounts):
 def open_to_change(address: Address | Iterable[Address], options: ChangeOptions) -> Iterator[FrameSources]:
     """Open the shards of an address, all in one folder. With `in_place`, first roll back an interrupted change."""
     notes = []
-    require_local_address(address)
+    if options.in_place:
+        _refuse_store(address)
     if options.in_place and restore_change(address):
         notes.append("an interrupted change was undone first")
     with open_sources(address, incomplete=options.incomplete) as sources:
@@ -175,6 +179,29 @@ def open_to_change(address: Address | Iterable[Address], options: ChangeOptions)
                 )
         sources.notes += notes
         yield sources
+
+
+def _refuse_store(address: Address | Iterable[Address]) -> None:
+    """Raise for a remote address: stores cannot replace several objects in one step."""
+    items = [address] if isinstance(address, (str, bytes, os.PathLike)) else address
+    for item in items if isinstance(items, Sequence) else ():
+        remote = parse_remote(os.fsdecode(item))
+        if remote is not None:
+            raise RemoteAddressError(
+                f"in place expected a local path, got a remote address ({remote.scheme}://)",
+                shard=remote.address,
+                hint=Hint(Step("write a copy to another address: {output}", output=...)),
+            )
+
+
+def names_folder(address: Address | Iterable[Address], sources: FrameSources) -> bool:
+    """Whether an address, of these shards, is the name of a folder."""
+    if not isinstance(address, (str, os.PathLike)):
+        return False
+    path = show_address(address)
+    if not has_scheme(path):
+        return os.path.isdir(path)
+    return not glob.has_magic(path) and path.rstrip("/") not in sources.paths
 
 
 def restore_change(address: Address | Iterable[Address]) -> bool:

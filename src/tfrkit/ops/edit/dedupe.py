@@ -16,7 +16,7 @@ from tfrkit._types import Int64Array
 from tfrkit.container.records import Policy, read_list
 from tfrkit.errors import MissingFeatureError
 from tfrkit.features.schema import describe_missing
-from tfrkit.ops.edit.change import Changed, ChangeOptions, keep_all, open_to_change
+from tfrkit.ops.edit.change import Changed, ChangeOptions, keep_all, names_folder, open_to_change
 from tfrkit.ops.edit.edit import drop_records, note_empty
 from tfrkit.ops.edit.write import Change
 from tfrkit.ops.query.errors import quote_name
@@ -26,7 +26,7 @@ from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS
 from tfrkit.passes.frame_sources import FrameSources
 from tfrkit.passes.walk import walk_frames
 from tfrkit.progress import Progress, Quiet
-from tfrkit.storage.resolve import Address, expand_home
+from tfrkit.storage.resolve import Address, show_address
 
 DIGEST_NBYTES = 16  # a collision by chance becomes likely only at 2**64 records
 # Limits the size of the report.
@@ -103,7 +103,7 @@ def dedupe(
     """
     if isinstance(by, str):
         raise TypeError(f"by expected a list of names, got the string {by!r}")
-    out = None if output is None else expand_home(output)
+    out = None if output is None else show_address(output)
     options = ChangeOptions(out, in_place, dry_run, force, incomplete, jobs, progress or Quiet())
     with open_to_change(address, options) as sources:
         firsts = _group_by_values(sources, by, jobs) if by else _group_by_bytes(sources, options.progress)
@@ -119,7 +119,7 @@ def dedupe(
             inside = dropped[bounds[number] : bounds[number + 1]] - starts[number]
             if len(inside):
                 drop_records(sources, number, work, inside.astype(np.uint64), options.progress)
-        is_folder = isinstance(address, (str, os.PathLike)) and os.path.isdir(address)
+        is_folder = names_folder(address, sources)
         recipe = {"by": [*by], "per_split": per_split}
         change = Change("dedupe", sources, works, options, recipe, is_folder, is_optional=in_place)
         change.notes += note_empty(works)

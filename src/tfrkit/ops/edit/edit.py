@@ -15,13 +15,13 @@ from tfrkit.container.writer import frame_records
 from tfrkit.errors import CodecError, QueryError, Step, StorageError, misuse
 from tfrkit.features.name_words import TEXTS_OF_LABELS
 from tfrkit.features.schema import show_name
-from tfrkit.ops.edit.change import Changed, ChangeOptions, Put, ShardWork, keep_all, open_to_change
+from tfrkit.ops.edit.change import Changed, ChangeOptions, Put, ShardWork, keep_all, names_folder, open_to_change
 from tfrkit.ops.edit.query import Matches, find_matches
 from tfrkit.ops.edit.write import Change
 from tfrkit.passes.frame_sources import FrameSources, UInt32Array, deal_frames
 from tfrkit.passes.walk import walk_frames
 from tfrkit.progress import Progress, Quiet
-from tfrkit.storage.resolve import Address, expand_home
+from tfrkit.storage.resolve import Address, show_address
 
 _PIECE_NBYTES = 1 << 20
 _PIECE_RECORDS = 4096
@@ -76,7 +76,7 @@ def edit(
         )
     if drop and where is None:
         raise misuse("drop expected a condition, got none", Step("say which records: {where}", where=...))
-    out = None if output is None else expand_home(output)
+    out = None if output is None else show_address(output)
     options = ChangeOptions(out, in_place, dry_run, force, incomplete, jobs, progress or Quiet())
     with open_to_change(address, options) as sources:
         starts = [0, *accumulate(count.num_records for count in sources.counts)]
@@ -88,7 +88,7 @@ def edit(
         found = find_matches(sources.paths, where, expressions, locate=locate, binary=binary, jobs=jobs)
         works = keep_all(sources)
         recipe = {"where": where, "drop": True} if drop else {"where": where, "set": expressions}
-        is_folder = isinstance(address, (str, os.PathLike)) and os.path.isdir(address)
+        is_folder = names_folder(address, sources)
         change = Change("edit", sources, works, options, recipe, is_folder, is_optional=True)
         if not len(found.numbers):
             change.notes.append("the condition is true for no record")

@@ -21,7 +21,7 @@ from tfrkit.ops.edit.change import Changed, ChangeOptions, ShardWork, list_chang
 from tfrkit.ops.reshape.layout import choose_name
 from tfrkit.ops.reshape.outputs import Outputs, OutShard
 from tfrkit.ops.reshape.rewrite import Rewrite, WriteOptions
-from tfrkit.outputs.dataset import Staging
+from tfrkit.outputs.dataset import open_staging
 from tfrkit.outputs.shard import OutputThreads, Tally, Written
 from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import FrameSources, deal_frames
@@ -29,12 +29,17 @@ from tfrkit.sidecars.carry import collect_carried
 from tfrkit.sidecars.manifest import ShardChange, update_manifest
 from tfrkit.sidecars.places import INFO, MANIFEST
 from tfrkit.sidecars.update import list_sidecars, update_info
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import ByteSource, explain_os_error
 from tfrkit.storage.digest import hash_file
 from tfrkit.storage.local import require_space
+from tfrkit.storage.lookup import is_file, measure_file
+from tfrkit.storage.resolve import open_reader
 from tfrkit.storage.sync import sync_path
 from tfrkit.storage.text_files import format_json, write_text
 from tfrkit.storage.transaction import Replacement
+
+_COPY_NBYTES = 8 << 20
 
 
 class _NothingChangedError(Exception):
@@ -129,13 +134,14 @@ class Change:
         target = Target(out, as_file=False)
         names = [work.name for work in self.works]
         paths = [*self.sources.paths, *self.more_sources]
-        with Staging(target, names, sources=paths, force=self.options.force) as staging:
-            require_space(out, sum(work.nbytes for work in self.works))
+        with open_staging(target, names, sources=paths, force=self.options.force) as staging:
+            staging.require_space(sum(work.nbytes for work in self.works))
             written = self._write_shards(staging.folder, out)
             for work in self.works:
                 if work.name not in written:
                     assert work.source is not None
                     _copy_shard(work.source, staging.path(work.name))
+                    staging.take(staging.path(work.name))
             texts, left_out = self._update_sidecars(written, only=True)
             kept = [name for name in list_sidecars(self.sources.sidecars) if name not in left_out]
             for name in kept:
@@ -286,7 +292,7 @@ class Change:
         return texts, left_out
 
     def _describe_shard(self, work: ShardWork, made: Written | None, wants_sha256: bool) -> ShardChange:
-        old_nbytes = 0 if work.source is None else os.path.getsize(work.source)
+        old_nbytes = 0 if work.source is None else measure_file(work.source)
         return ShardChange(
             None if work.source is None else os.path.basename(work.source),
             work.name,
@@ -305,7 +311,7 @@ def _copy_shard(source: str, target: str) -> None:
     shard = Shard.open(target)
     try:
         os.makedirs(os.path.dirname(index_path(target)), exist_ok=True)
-        if os.path.exists(index_path(source)):
+        if is_file(index_path(source)):
             _copy_file(index_path(source), index_path(target))
             if load_index(shard.reader) is not None:
                 return
@@ -318,10 +324,20 @@ def _copy_shard(source: str, target: str) -> None:
 
 def _copy_file(source: str, target: str) -> None:
     try:
-        shutil.copyfile(source, target)
+        if has_scheme(source):
+            _fetch_file(source, target)
+        else:
+            shutil.copyfile(source, target)
         sync_path(target)
     except OSError as error:
         raise explain_os_error(error, source, verb="copy") from None
+
+
+def _fetch_file(source: str, target: str) -> None:
+    stream = open_reader(source).stream(0)
+    with open(target, "wb") as file:
+        while piece := stream.read(_COPY_NBYTES):
+            file.write(piece)
 
 
 def _write_dali(shard_path: str, path: str) -> None:

@@ -16,8 +16,9 @@ from tfrkit.ops.export.objects import FoundObjects, ObjectSource
 from tfrkit.ops.export.pictures import PictureRow, PictureSource, require_image
 from tfrkit.ops.export.report import Export, OnBad, require_on_bad
 from tfrkit.outputs.staging import StagedFolder
+from tfrkit.outputs.stored import open_folder
 from tfrkit.progress import Progress
-from tfrkit.storage.resolve import Address, expand_home
+from tfrkit.storage.resolve import Address, show_address
 
 _DEPTHS = {"L": 1, "P": 1, "LA": 2, "RGBA": 4, "CMYK": 4}
 
@@ -90,7 +91,7 @@ def export_annotated(
     With `takes_masks`, a dataset with masks needs no boxes. With `is_one_folder`, file names are unique across splits.
     """
     require_on_bad(on_bad)
-    target = expand_home(output)
+    target = show_address(output)
     with ExportInput(address, progress, incomplete=incomplete) as source:
         look = PictureSource(source, image=image, name=name)
         objects = ObjectSource(source, look)
@@ -102,7 +103,7 @@ def export_annotated(
             )
         pictures = PictureSource(source, image=image, name=name, extra=(*objects.extra_features, *extra))
         report = Export(kind, target)
-        with StagedFolder(target, sources=source.paths, force=force, nbytes=source.nbytes) as folder:
+        with open_folder(target, sources=source.paths, force=force, nbytes=source.nbytes) as folder:
             task = AnnotationTask(source, pictures, objects, folder, report)
             _write_all(task, make_writer(task), on_bad, is_one_folder=is_one_folder)
             folder.commit()

@@ -19,9 +19,10 @@ from tfrkit.ops.export.report import Export, OnBad, require_on_bad
 from tfrkit.ops.export.rows import to_csv_line
 from tfrkit.ops.preview import value_to_json
 from tfrkit.outputs.staging import StagedFolder
+from tfrkit.outputs.stored import open_folder
 from tfrkit.pictures.pixels import ShapeWord, read_shape
 from tfrkit.progress import Progress
-from tfrkit.storage.resolve import Address, expand_home
+from tfrkit.storage.resolve import Address, show_address
 
 FolderLayout = Literal["auto", "flat"]
 
@@ -71,14 +72,14 @@ def export_images(
     if layout not in ("auto", "flat"):
         raise ValueError(f"layout expected 'auto' or 'flat', got {layout!r}")
     require_on_bad(on_bad)
-    target = expand_home(output)
+    target = show_address(output)
     with ExportInput(address, progress, incomplete=incomplete) as source:
         pictures = PictureSource(source, image=image, label=label, name=name, shape=read_shape(shape))
         report = Export("images", target)
         chosen = _choose(source, count, where)
         if chosen is not None:
             report.available = source.num_records
-        with StagedFolder(target, sources=source.paths, force=force, nbytes=source.nbytes) as folder:
+        with open_folder(target, sources=source.paths, force=force, nbytes=source.nbytes) as folder:
             writer = _ImageWriter(source, pictures, folder, report, is_flat=layout == "flat")
             source.begin()
             for place, row in source.rows(pictures.feature_names, chosen=chosen):

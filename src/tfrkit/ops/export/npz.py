@@ -18,6 +18,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import tempfile
 import zipfile
 from collections.abc import Iterable, Sequence
 from typing import Any, BinaryIO
@@ -32,8 +33,9 @@ from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.report import Export
 from tfrkit.ops.export.tables import export_table
 from tfrkit.progress import Progress
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.local import NamedFile
-from tfrkit.storage.resolve import Address, expand_home
+from tfrkit.storage.resolve import Address, show_address
 from tfrkit.storage.temporaries import TemporaryFolder
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -67,7 +69,8 @@ def export_npz(
         incomplete: Continue if shards of a set are missing.
         progress: Progress callback.
     """
-    beside = os.path.abspath(expand_home(output))
+    shown = show_address(output)
+    beside = os.path.join(tempfile.gettempdir(), "tfrkit-npz") if has_scheme(shown) else os.path.abspath(shown)
 
     def write(source: ExportInput, file: BinaryIO, shards: Sequence[int] | None) -> None:
         source.require_examples()

@@ -8,15 +8,17 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import BinaryIO
 
-from tfrkit.errors import StorageError
+from tfrkit.errors import RemoteAddressError, StorageError
 from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.names import SafeNames, safe_part
 from tfrkit.ops.export.pieces import Pieces, WriteLines
 from tfrkit.ops.export.report import Export
 from tfrkit.outputs.staging import StagedFile, StagedFolder
+from tfrkit.outputs.stored import open_file, open_folder
 from tfrkit.passes.shard_tasks import OnEngine, connect_if
 from tfrkit.progress import Progress
-from tfrkit.storage.resolve import Address, expand_home
+from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.resolve import Address, show_address
 
 WriteTable = Callable[[ExportInput, BinaryIO, Sequence[int] | None], None]
 """Writes the records of the given shards (None: all) into a file."""
@@ -42,11 +44,13 @@ def export_table(
     `growth` is the approximate size of the output by that of the records. With `to_stdout`, "-" is standard output.
     With a cluster, workers write the `lines` of the features `select`, and `write` only what comes before them.
     """
-    target = expand_home(output)
+    target = show_address(output)
     if target == "-" and not to_stdout:
         raise StorageError(f"cannot write {kind} to standard output", hint="name a file as output")
     if cluster is not None and target == "-":
         raise StorageError(f"cannot write {kind} of workers to standard output", hint="name a file as output")
+    if cluster is not None and has_scheme(target):
+        raise RemoteAddressError("workers of a cluster expected a local file to write", shard=target)
     with (
         connect_if(cluster) as workers,
         ExportInput(address, progress, incomplete=incomplete, workers=workers) as source,
@@ -69,8 +73,8 @@ def export_table(
                     names.take(safe_part(split or "data") + f".{kind}", otherwise=f"data.{kind}"): shards
                     for split, shards in (splits or {"": list(range(len(source.paths)))}).items()
                 }
-            stage = StagedFolder if is_folder else StagedFile
-            staged: StagedFile | StagedFolder = stage(target, sources=source.paths, force=force, nbytes=nbytes)
+            stage: Callable[..., StagedFile | StagedFolder] = open_folder if is_folder else open_file
+            staged = stage(target, sources=source.paths, force=force, nbytes=nbytes)
             with staged, contextlib.ExitStack() as stack:
                 pieces = None
                 if workers is not None and lines is not None:

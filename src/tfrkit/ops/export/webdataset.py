@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import accumulate
 from typing import BinaryIO
 
@@ -19,9 +19,10 @@ from tfrkit.ops.export.report import Export, OnBad, require_on_bad
 from tfrkit.ops.export.tar import TarWriter
 from tfrkit.outputs.sizes import parse_size
 from tfrkit.outputs.staging import StagedFile, StagedFolder
+from tfrkit.outputs.stored import open_file, open_folder
 from tfrkit.pictures.features import PictureFeatures, find_picture_features
 from tfrkit.progress import Progress
-from tfrkit.storage.resolve import Address, expand_home
+from tfrkit.storage.resolve import Address, show_address
 
 
 def export_webdataset(
@@ -58,7 +59,7 @@ def export_webdataset(
     limit = parse_size(shard_size) if isinstance(shard_size, str) else shard_size
     if limit < 1:
         raise ValueError(f"shard size expected a number of bytes from 1 up, got {shard_size!r}")
-    target = expand_home(output)
+    target = show_address(output)
     with ExportInput(address, progress, incomplete=incomplete) as source:
         source.require_examples()
         if source.schema.kind != "example":
@@ -77,7 +78,7 @@ def export_webdataset(
         )
         keys = _Keys(source, report, name, features)
         is_file = target.endswith(".tar") and not os.path.isdir(target)
-        stage = StagedFile if is_file else StagedFolder
+        stage: Callable[..., StagedFile | StagedFolder] = open_file if is_file else open_folder
         # Each member has a header of 512 bytes and is padded to a multiple of 512.
         nbytes = source.nbytes + source.num_records * 4 * 1024
         with stage(target, sources=source.paths, force=force, nbytes=nbytes) as staged:
