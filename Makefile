@@ -18,7 +18,7 @@ PIP_QUIET := --quiet --disable-pip-version-check
 PINNED := PIP_CONSTRAINT=tests/constraints.txt PIP_BUILD_CONSTRAINT=tests/constraints.txt
 BUILD_NEEDS := "scikit-build-core>=1.1" "nanobind>=3.1,<4" cmake ninja
 # Extras that are not frameworks: Parquet, queries and the viewer are tested, too; httpx2 is for its test client.
-TEST_NEEDS := "pytest>=8" "pytest-xdist>=3.5" "hypothesis>=6.100" "pyarrow>=15" "duckdb>=2,<3" "starlette>=1,<2" "uvicorn>=0.30" "httpx2>=2"
+TEST_NEEDS := "pytest>=8" "pytest-timeout>=2.3" "pytest-xdist>=3.5" "hypothesis>=6.100" "pyarrow>=15" "duckdb>=2,<3" "starlette>=1,<2" "uvicorn>=0.30" "httpx2>=2"
 # Exact, so that a new release of a linter turns no build red.
 LINT_NEEDS := "ruff==0.17.5" "mypy==2.4.1" "clang-format==23.1.3"
 # Engines that `tfr build --engine` runs on; tests/cluster starts real clusters on this machine.
@@ -129,6 +129,8 @@ build/wheel/.built: .venv/.tools $(SOURCES)
 	$(PINNED) PATH="$(CURDIR)/.venv-asan/bin:$$PATH" .venv-asan/bin/python -m pip install $(PIP_QUIET) --no-build-isolation \
 	    -C cmake.define.TFRKIT_SANITIZE=ON -C cmake.define.TFRKIT_WERROR=ON -C cmake.build-type=RelWithDebInfo -C build-dir=build-asan -C install.strip=false .
 	touch $@
+
+include tests/trust/targets.mk
 
 # ---- what people run ----------------------------------------------------------------------------------------------
 
@@ -248,7 +250,7 @@ sanitize-python: .venv-asan/.installed
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	PYTHONMALLOC=malloc TFRKIT_SANITIZE=1 \
 	LD_PRELOAD="$$($$CXX -print-file-name=libasan.so) $$($$CXX -print-file-name=libstdc++.so)" \
-	.venv-asan/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages --ignore=tests/site -m "not resources" $(ARGS)
+	.venv-asan/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages --ignore=tests/site -m "not resources" -o timeout=3600 $(ARGS)
 
 .PHONY: compilers
 compilers: .venv/.tools  ## build and run the C++ tests with every g++ and clang there is, and with zig for other machines
@@ -309,7 +311,7 @@ wheel: build/wheel/.built  ## build a wheel into dist/
 
 .PHONY: clean
 clean:  ## remove environments, builds and caches
-	rm -rf .venv .venv-interop .venv-cluster .venv-view .venv-remote .venv-pages .venv-site .venv-bench .venv-bench-more .venv-plain .venv-asan .venv-zig build build-* dist demo .bench
+	rm -rf .venv .venv-interop .venv-cluster .venv-view .venv-remote .venv-pages .venv-site .venv-bench .venv-bench-more .venv-plain .venv-fuzz .venv-asan .venv-zig build build-* dist demo .bench
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -25,11 +25,11 @@ struct Arrays {
 std::vector<int64_t> TakeOffsets(Input* input) {
   std::vector<int64_t> offsets;
   const size_t count = input->Byte() % 8;
-  int64_t last = 0;
+  uint64_t last = 0;
   for (size_t i = 0; i < count; ++i) {
     const uint8_t step = input->Byte();
-    last = step >= 0xf0 ? static_cast<int64_t>(input->AnySize()) : last + step % 4;
-    offsets.push_back(last);
+    last = step >= 0xf0 ? input->AnySize() : last + step % 4;
+    offsets.push_back(static_cast<int64_t>(last));
   }
   return offsets;
 }

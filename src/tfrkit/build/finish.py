@@ -153,15 +153,26 @@ def _remove_old(target: Target, journal: Journal, old: Manifest | None, keep: se
         write_json(listing, target.list_files(old))
     with contextlib.suppress(FileNotFoundError):
         os.unlink(target.sidecar(MANIFEST))
-    try:
-        with open(listing, encoding="utf-8") as file:
-            paths = json.load(file)
-    except FileNotFoundError:
-        return
-    for path in paths:
+    for path in _read_replaced(listing, target.folder):
         if os.path.basename(path) not in keep:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
+
+
+def _read_replaced(listing: str, folder: str) -> list[str]:
+    """Return the listed files, without those that lie outside of the output: the journal may be a forged one."""
+    try:
+        with open(listing, encoding="utf-8") as file:
+            paths = json.load(file)
+    except (FileNotFoundError, ValueError, RecursionError):
+        return []
+    inside = os.path.realpath(folder)
+    texts = [path for path in paths if isinstance(path, str) and "\0" not in path] if isinstance(paths, list) else []
+    return [
+        path
+        for path in texts
+        if os.path.realpath(os.path.dirname(path)) in (inside, os.path.join(inside, INDEX_FOLDER))
+    ]
 
 
 def _move(source: str, destination: str) -> None:

@@ -140,7 +140,7 @@ class Journal:
         try:
             with open(self._plan_path, encoding="utf-8", errors="surrogateescape") as file:
                 content = json.load(file)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return content if isinstance(content, dict) else None
 
@@ -237,7 +237,7 @@ def parse_done(text: bytes) -> ShardResult | None:
         result.facts = {
             name: Counter({ImageFact(*fact): count for fact, count in counts}) for name, counts in facts.items()
         }
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return None
     return result
 
@@ -275,7 +275,7 @@ def read_inputs(path: str) -> dict[str, tuple[int, int]]:
             for line in file:
                 nbytes, stamp, key = line.rstrip(b"\n").split(b"\t", 2)
                 inputs[os.fsdecode(_unescape(key))] = (int(nbytes), int(stamp))
-    except (OSError, ValueError, EOFError, StorageError):
+    except (OSError, ValueError, EOFError, zlib.error, StorageError):
         return {}
     return inputs
 

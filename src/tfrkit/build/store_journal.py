@@ -79,7 +79,7 @@ class StoreJournal:
         try:
             content = json.loads(stored[0])
             return BegunBuild(content["plan"], list(content["shards"]), list(content["replaces"]))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return BegunBuild({}, [], [])
 
     def save_plan(self, begun: BegunBuild) -> None:

@@ -64,23 +64,25 @@ class RecordEditor:
             raise CodecError("expected an Example, got another record, whose features cannot be edited")
         is_sequence = shape in ("sequence_example", "loose_sequence")
         out = []
+        # By new name, for all maps of the record: readers merge them.
+        features: dict[str, str] = {}
+        lists: dict[str, str] = {}
         for number, wire_type, start, value_start, stop in split_fields(record):
             whole = record[start:stop]
             if wire_type == DELIMITED and number == 1:
-                out.append(delimit(1, self._edit_map(record[value_start:stop], is_list=False)))
+                out.append(delimit(1, self._edit_map(record[value_start:stop], features, is_list=False)))
             elif wire_type == DELIMITED and number == 2 and is_sequence:
-                out.append(delimit(2, self._edit_map(record[value_start:stop], is_list=True)))
+                out.append(delimit(2, self._edit_map(record[value_start:stop], lists, is_list=True)))
             else:
                 out.append(whole)
         return b"".join(out)
 
-    def _edit_map(self, message: bytes, *, is_list: bool) -> bytes:
+    def _edit_map(self, message: bytes, names: dict[str, str], *, is_list: bool) -> bytes:
         """Edit the entries of a Features or FeatureLists message."""
         quick = None if self.rename else self._edit_plain_map(message, is_list=is_list)
         if quick is not None:
             return quick
         out: list[bytes] = []
-        names: dict[str, str] = {}
         for number, wire_type, start, value_start, stop in split_fields(message):
             if wire_type != DELIMITED or number != 1:
                 out.append(message[start:stop])

@@ -32,7 +32,7 @@ def _encode(text: bytes) -> bytes:
         features = _take(_take(given, "features"), "feature")
         made = {key: _read_feature(value) for key, value in features.items()}
         return (Example(features={"feature": made}) if given else Example()).SerializeToString()
-    except (ValueError, TypeError, AttributeError, binascii.Error) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
         raise InvalidArgumentError(None, None, f"expected an Example as JSON, got {text[:64]!r}: {error}") from None
 
 

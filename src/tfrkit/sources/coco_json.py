@@ -105,8 +105,9 @@ def load_object(data: bytes, path: str) -> Mapping[str, Any]:
         content = json.loads(data)
     except json.JSONDecodeError as error:
         raise SourceError(f"not valid JSON, {error.msg.lower()}", shard=f"{path}, line {error.lineno}") from None
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise SourceError(f"not valid JSON, {type(error).__name__}", shard=path) from None
+    except (ValueError, RecursionError) as error:
+        what = {UnicodeDecodeError: "it is not UTF-8", RecursionError: "it is nested too deeply"}.get(type(error))
+        raise SourceError(f"not valid JSON, {what or 'a number has too many digits'}", shard=path) from None
     if not isinstance(content, dict):
         raise SourceError(f"expected a COCO file (a JSON object), got {type(content).__name__}", shard=path)
     return content

@@ -172,7 +172,7 @@ class Lease:
             age = time.time() - float(other["renewed"])
             holder = f"process {other['pid']} of {other['host']}"
             is_dead = is_here and not os.path.exists(f"/proc/{int(other['pid'])}")
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return  # not a lease of ours
         if not is_dead and age < LIMITS.lease_seconds:
             raise self._refuse(f", {holder}")

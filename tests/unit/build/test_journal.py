@@ -138,7 +138,16 @@ def test_marker_counts_where_the_shard_has_its_size(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"name": 1, "nonsense": 2}', '{"name": "s", "facts": {"image": {"png 3 8": 2}}}']
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"name": 1, "nonsense": 2}',
+        '{"name": "s", "facts": {"image": {"png 3 8": 2}}}',
+        '{"name": "s"}',
+        "[" * 100_000,
+    ],
 )
 def test_marker_that_is_damaged_counts_as_none(tmp_path, content):
     (tmp_path / "s.done.json").write_text(content)
@@ -161,6 +170,19 @@ def test_list_of_many_inputs_is_read_back_with_odd_names(tmp_path, level):
         builder.add(key, nbytes=nbytes, stamp=stamp)
     write_inputs(str(tmp_path / "i"), builder.build(), level=level)
     assert read_inputs(str(tmp_path / "i")) == expected
+
+
+@pytest.mark.parametrize("place", range(0, 40, 3))
+def test_list_of_inputs_that_is_damaged_counts_as_none(tmp_path, place):
+    builder = ItemsBuilder()
+    for number in range(30):
+        builder.add(f"name {number}", nbytes=number * 977, stamp=number * 31)
+    path = tmp_path / "i"
+    write_inputs(str(path), builder.build())
+    data = bytearray(path.read_bytes())
+    data[10 + place] ^= 0xFF  # after the header of the gzip: some of these no longer inflate
+    path.write_bytes(data)
+    assert read_inputs(str(path)) == {}
 
 
 def test_facts_of_workers_are_added_up():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -140,3 +141,21 @@ def test_shards_already_in_place_are_not_written_again(make_images, tmp_path, mo
     assert any("_index" not in path for path in moved)
     report = tfr.build(sources.file_names(root, LABEL), tmp_path / "out", shards=4, jobs=1)
     assert report.resumed == 4
+
+
+def test_forged_list_of_replaced_files_removes_nothing_outside_of_the_output(tmp_path):
+    out, victim = tmp_path / "out", tmp_path / "victim"
+    (out / "_index").mkdir(parents=True)
+    (out / "_build").mkdir()
+    inside = [out / "old", out / "_index" / "old.tfidx"]
+    for path in (victim, *inside):
+        path.write_text("x")
+    (tmp_path / "link").symlink_to(out)
+    paths = [str(victim), str(out / ".." / "victim"), str(tmp_path / "link" / "old"), str(inside[1]), 7, "a\0b"]
+    listing = out / "_build" / "replaced.json"
+    listing.write_text(json.dumps(paths))
+    assert finish._read_replaced(str(listing), str(out)) == [paths[2], paths[3]]
+    for text in ("{", "[" * 100_000, '"old"'):
+        listing.write_text(text)
+        assert finish._read_replaced(str(listing), str(out)) == []
+    assert victim.exists()

@@ -136,6 +136,13 @@ def test_two_features_of_one_name_raise() -> None:
         RecordEditor(rename={"a": "b"}).edit(RECORD)
 
 
+def test_two_features_of_one_name_in_two_maps_raise() -> None:
+    one, other = (encode_example({name: ("int64", [1])}) for name in (b"a", b"b"))
+    for record in (one + other, other + one):
+        with pytest.raises(SchemaError, match="two features would be called 'b'"):
+            RecordEditor(rename={"a": "b"}).edit(record)
+
+
 def test_names_may_change_places() -> None:
     edited = parse_example(RecordEditor(rename={"a": "b", "b": "a"}).edit(RECORD))
     assert (edited[b"a"], edited[b"b"]) == (("float", [0.5]), ("int64", [1, -2]))
