@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Literal
 
 import typer
@@ -34,6 +33,7 @@ CSV_HELP = """Write a header and one line per record.
 \b
   tfr export csv data/ -o data.csv
   tfr export csv data/ -o - --select label --select score
+  tfr export csv data/ -o data.csv --safe-csv      for a spreadsheet, from data of others
 
 Bytes are text if they are UTF-8, else {"base64": "..."}; several values are a JSON array; an absent value is an
 empty cell. With -o FOLDER/ one file per split. For exact round trips: tfr export jsonl, parquet. tfr build
@@ -72,6 +72,9 @@ Select = Annotated[
     list[str] | None,
     typer.Option("--select", metavar="FEATURE", help="Only this feature; may be given several times."),
 ]
+SafeCsv = Annotated[
+    bool, typer.Option("--safe-csv", help="Put ' before text that a spreadsheet would run as a formula.")
+]
 ParquetCompression = Annotated[
     Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"],
     typer.Option(
@@ -100,16 +103,20 @@ def run_npz(paths: Paths, output: Output, select: Select = None, *, how: Exporti
     return run_export(export_npz, paths, output, how, select=select or None)
 
 
-def run_rows(kind: str) -> Callable[..., int]:
-    """Make the command of a kind of lines: csv or jsonl."""
+def run_csv(
+    paths: Paths, output: Output, select: Select = None, safe_csv: SafeCsv = False, *, how: Exporting, on: OnCluster
+) -> int:
+    """Write CSV, and print a report."""
+    from tfrkit.ops.export.rows import export_csv
 
-    def run(paths: Paths, output: Output, select: Select = None, *, how: Exporting, on: OnCluster) -> int:
-        from tfrkit.ops.export import rows
+    return run_export(export_csv, paths, output, how, select=select or None, safe=safe_csv, **vars(on))
 
-        export = {"csv": rows.export_csv, "jsonl": rows.export_jsonl}[kind]
-        return run_export(export, paths, output, how, select=select or None, **vars(on))
 
-    return run
+def run_jsonl(paths: Paths, output: Output, select: Select = None, *, how: Exporting, on: OnCluster) -> int:
+    """Write JSON lines, and print a report."""
+    from tfrkit.ops.export.rows import export_jsonl
+
+    return run_export(export_jsonl, paths, output, how, select=select or None, **vars(on))
 
 
 def run_webdataset(
@@ -132,8 +139,8 @@ def run_webdataset(
 
 TABLE_KINDS = {
     "parquet": ExportCommand(PARQUET_HELP, run_parquet),
-    "csv": ExportCommand(CSV_HELP, run_rows("csv")),
-    "jsonl": ExportCommand(JSONL_HELP, run_rows("jsonl")),
+    "csv": ExportCommand(CSV_HELP, run_csv),
+    "jsonl": ExportCommand(JSONL_HELP, run_jsonl),
     "npz": ExportCommand(NPZ_HELP, run_npz),
     "webdataset": ExportCommand(WEBDATASET_HELP, run_webdataset),
 }

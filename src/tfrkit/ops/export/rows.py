@@ -32,6 +32,8 @@ _BLOCK_LINES = 512
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 # Characters that need quotes in CSV.
 _QUOTED = re.compile(r'[,"\n\r]|^ | \Z')
+# Spreadsheets skip spaces and control characters before a formula.
+_FORMULA = re.compile(r"[\s\0]*[=+@\uff1d\uff0b\uff20\uff0d-]|[\t\r]")
 # Output size by input size: bytes as base64 grow by a third, numbers and names by more.
 _TEXT_GROWTH = 2.0
 
@@ -83,6 +85,7 @@ def export_csv(
     output: str | os.PathLike[str],
     *,
     select: Sequence[str] | None = None,
+    safe: bool = False,
     force: bool = False,
     incomplete: bool = False,
     engine: EngineName = "local",
@@ -92,12 +95,16 @@ def export_csv(
     """Write a header and one line per record, in UTF-8 with line feeds.
 
     A SequenceExample has the columns context/x and feature_lists/x. `output` is a file, "-" for standard output, or a
-    folder for one file per split. Arguments are those of `export_jsonl`.
+    folder for one file per split. Text that a spreadsheet would run as a formula is written as it is, unless `safe`:
+    then a quote (') stands before it, and the file no longer reads back the same. Other arguments are those of
+    `export_jsonl`.
     """
+    lines = write_safe_csv_lines if safe else write_csv_lines
 
     def write(source: ExportInput, file: BinaryIO, shards: Sequence[int] | None) -> None:
-        file.write(to_csv_line(_list_columns(source, select)))
-        write_csv_lines(source, file, shards, select)
+        columns = _list_columns(source, select)
+        file.write(to_csv_line(_disarm(columns) if safe else columns))
+        lines(source, file, shards, select)
 
     return export_table(
         "csv",
@@ -109,7 +116,7 @@ def export_csv(
         force=force,
         incomplete=incomplete,
         progress=progress,
-        lines=write_csv_lines,
+        lines=lines,
         select=select,
         cluster=choose_cluster(engine, engine_address),
     )
@@ -126,10 +133,26 @@ def write_csv_lines(
     source: ExportInput, file: BinaryIO, shards: Sequence[int] | None, select: Sequence[str] | None
 ) -> None:
     """Write one line of CSV per record, without a header."""
+    _write_blocks(file, map(to_csv_line, _read_cells(source, shards, select)))
+
+
+def write_safe_csv_lines(
+    source: ExportInput, file: BinaryIO, shards: Sequence[int] | None, select: Sequence[str] | None
+) -> None:
+    """Write the same lines without formulas."""
+    _write_blocks(file, (to_csv_line(_disarm(cells)) for cells in _read_cells(source, shards, select)))
+
+
+def _read_cells(source: ExportInput, shards: Sequence[int] | None, select: Sequence[str] | None) -> Iterator[list[Any]]:
     columns = _list_columns(source, select)
     documents = _read_documents(source, shards, select)
     flat = map(_flatten, documents) if source.schema.kind == "sequence_example" else documents
-    _write_blocks(file, (to_csv_line([row.get(name) for name in columns]) for row in flat))
+    return ([row.get(name) for name in columns] for row in flat)
+
+
+def _disarm(cells: Iterable[Any]) -> list[Any]:
+    """Put a quote before text that a spreadsheet takes for a formula; numbers stay."""
+    return [f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) is not None else cell for cell in cells]
 
 
 def to_json_line(document: Any) -> bytes:

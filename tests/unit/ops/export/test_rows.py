@@ -173,3 +173,20 @@ def test_damage_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(CorruptRecordError, match="record 1, byte"):
         export_jsonl(source, tmp_path / "a.jsonl")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a"]
+
+
+def test_formulas_are_text_in_safe_csv_and_as_they_are_otherwise(tmp_path: Path) -> None:
+    texts = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "\uff1d1", "a=1", "1-2", "", "'x"]
+    with tfrkit.Writer(tmp_path / "a") as writer:
+        for number, text in enumerate(texts):
+            writer.write({"=text": text, "number": -number})
+    plain, safe = tmp_path / "plain.csv", tmp_path / "safe.csv"
+    export_csv(tmp_path / "a", plain)
+    export_csv(tmp_path / "a", safe, safe=True)
+    with plain.open(newline="") as file:
+        assert [row[0] for row in csv.reader(file)] == ["=text", *texts]
+    with safe.open(newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["'=text", "number"]
+    assert [row[0] for row in rows] == ["'" + text for text in texts[:8]] + texts[8:]
+    assert [row[1] for row in rows] == [str(-number) for number in range(len(texts))]
