@@ -16,3 +16,18 @@ FUZZ_NEEDS := "atheris==3.0.0"
 .PHONY: fuzz-python
 fuzz-python: .venv-fuzz/.installed  ## feed sidecars, schemas, states, annotations and queries hostile bytes, SECONDS=30 for each (atheris)
 	.venv-fuzz/bin/python tests/trust/fuzz_python.py --seconds $(SECONDS_EACH) $(ARGS)
+
+# Fixed seeds and small shares of the long runs, for every change: a few minutes together.
+.PHONY: trust-short
+trust-short: .venv/.installed  ## short forms of faults, kills and limits, with a fixed seed
+	.venv/bin/python tests/trust/faults.py --share 0.01 --seed 1 $(ARGS)
+	.venv/bin/python tests/trust/kills.py --times 2 --seed 1 $(ARGS)
+	.venv/bin/python tests/trust/limits.py --share 0.05 --seed 1 $(ARGS)
+
+.PHONY: load
+load: .venv/.installed  ## the viewer under 200 clients, 64 readers of one dataset, memory over 100,000 opens: SECONDS=30 each
+	.venv/bin/python tests/trust/load.py --seconds $(SECONDS_EACH) $(ARGS)
+
+.PHONY: mutants
+mutants: .venv/.installed  ## change one operator at a time, and see whether the tests of that room notice (NUMBER=40, ARGS="--room orders --seed 7")
+	.venv/bin/python tests/trust/mutants.py --number $(or $(NUMBER),40) $(ARGS)

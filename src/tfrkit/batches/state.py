@@ -70,8 +70,13 @@ def save_state(position: Position, dataset: str, order: str) -> dict[str, Any]:
 
 def load_state(state: Mapping[str, Any], dataset: str, order: str, size: int) -> Position:
     """Return the position of a state; raise if it is of another dataset or order."""
-    if not isinstance(state, Mapping) or state.get("tfrkit_state") != _VERSION:
+    if not isinstance(state, Mapping) or "tfrkit_state" not in state:
         raise ValueError(f"expected a state from state_dict(), got {str(state)[:64]!r}")
+    if state["tfrkit_state"] != _VERSION:
+        raise ValueError(
+            f"state is of version {state['tfrkit_state']!r:.32}, this tfrkit reads version {_VERSION}\n"
+            "  it was saved by another release: pip install -U tfrkit"
+        )
     for key in _KEYS:
         if key not in state:
             raise ValueError(

@@ -229,8 +229,15 @@ def read_manifest(path: str) -> Manifest | None:
         raise ContainerError(f"manifest cannot be used, {error.what}", shard=path) from None
     if content is None:
         return None
-    if not isinstance(content, dict) or content.get("format") != _FORMAT or content.get("version") != _VERSION:
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise ContainerError(f"manifest expected format {_FORMAT!r}, version {_VERSION}", shard=path)
+    if content.get("version") != _VERSION:
+        version = repr(content.get("version"))[:32]
+        raise ContainerError(
+            f"manifest is of version {version}, this tfrkit reads version {_VERSION}",
+            shard=path,
+            hint="it was written by another release: pip install -U tfrkit",
+        )
     return Manifest(path, content)
 
 

@@ -1,7 +1,7 @@
 """Make the files of version_1: one dataset with everything tfrkit keeps next to shards or hands out.
 
-Run once, when the format numbers were 1, and kept: what a release wrote, every later one reads. A new format number gets a
-folder and a script of its own; this folder never changes.
+Run once, when the format numbers were 1, and kept: what a release wrote, every later one reads. A new format number
+gets a folder and a script of its own; this folder never changes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import tfrkit as tfr
 from tfrkit.build.journal import BadItem, Journal, ShardResult, write_done
+from tfrkit.ops.make_index import make_index
 from tfrkit.sources.base import ItemsBuilder
 
 HERE = Path(__file__).parent / "version_1"
@@ -25,11 +26,11 @@ def main() -> None:
     with tfr.Writer(HERE / "packed.tfrecord.gz") as writer:
         for row in ROWS:
             writer.write(row)
-    tfr.tools.make_index([str(HERE / "packed.tfrecord.gz")])
-    tfr.tools.make_index(str(dataset))
-    with tfr.open(dataset, split="train") as ds:
-        batches = ds.shuffle(seed=3).batch(4)
-        next(iter(batches))
+    make_index(str(HERE / "packed.tfrecord.gz"))
+    make_index(str(dataset))
+    with tfr.open(dataset) as ds:
+        batches = iter(ds["train"].shuffle(seed=3).batch(4))
+        next(batches)
         (HERE / "state.json").write_text(json.dumps(batches.state_dict()))
     journal = Journal(str(HERE / "journal"))
     (HERE / "journal").mkdir()

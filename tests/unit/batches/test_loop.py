@@ -118,7 +118,7 @@ def test_state_of_another_dataset_or_order_is_refused(ds: tfrkit.Dataset, tmp_pa
             writer.write({"id": number})
     with pytest.raises(TfrkitError, match="the state is from another dataset, .* stored, .* opened"):
         iter(tfrkit.open(other).shuffle(seed=3).batch(16)).load_state_dict(state)
-    for wrong in ({}, {"tfrkit_state": 99}, "x"):
+    for wrong in ({}, {"version": 1}, "x"):
         with pytest.raises(ValueError, match=r"expected a state from state_dict\(\), got"):
             iter(ds.batch(16)).load_state_dict(wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="state key 'row' expected 0 to 103, got 104"):
