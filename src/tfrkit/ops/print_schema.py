@@ -26,15 +26,10 @@ from tfrkit.storage.resolve import Address
 Style = Literal["json", "tfds", "pbtxt", "arrow", "tf", "dali", "vahidk"]
 
 
-def print_schema(address: Address | Iterable[Address], style: Style = "json", *, infer: Infer = "sample") -> str:
-    """Return the schema as text: JSON, or source code or text for the program `style`. `infer` is as in `tfr.open`."""
-    return make_schema_text(address, style, infer=infer)[0]
-
-
 def make_schema_text(
     address: Address | Iterable[Address], style: Style = "json", *, infer: Infer = "sample"
 ) -> tuple[str, str]:
-    """Return the schema as text, and a note if it was inferred from a sample, else ""."""
+    """Return the schema as text for the program `style`, and a note if it was inferred from a sample, else ""."""
     if style not in _PRINTERS:
         raise ValueError(f"style expected one of {', '.join(_PRINTERS)}, got {style!r}")
     shards = Shard.open_all(find_shards(address))

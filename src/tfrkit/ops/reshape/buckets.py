@@ -7,7 +7,6 @@ import mmap
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -45,9 +44,7 @@ class Buckets:
     def __enter__(self) -> Buckets:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def put(self, bucket: int, frames: memoryview) -> None:
