@@ -22,7 +22,9 @@ TEST_NEEDS := "pytest>=8" "pytest-timeout>=2.3" "pytest-xdist>=3.5" "hypothesis>
 # Exact, so that a new release of a linter turns no build red.
 LINT_NEEDS := "ruff==0.17.5" "mypy==2.4.1" "clang-format==23.1.3"
 # Engines that `tfr build --engine` runs on; tests/cluster starts real clusters on this machine.
-CLUSTER_NEEDS := "ray==2.60.*" "distributed==2026.8.*"
+CLUSTER_NEEDS := "ray==2.60.*" "distributed==2026.8.*" pandas fsspec
+# Spark needs Java 17 and has no use for the engines.
+SPARK_NEEDS := "pyspark==4.3.*"
 INTEROP_NEEDS := "tensorflow-cpu==2.21.*" tensorflow-datasets pyarrow pandas polars duckdb datasets torch==2.13.0 torchdata jax grain
 
 # The viewer's page is tested in Debian's Chromium, its accessibility with axe.
@@ -71,6 +73,11 @@ help:  ## list the targets
 	$(PINNED) .venv-plain/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS)
 	touch $@
 
+.venv-spark/.tools: Makefile tests/constraints.txt
+	$(PYTHON) -m venv .venv-spark
+	$(PINNED) .venv-spark/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(SPARK_NEEDS)
+	touch $@
+
 .venv-view/.tools: Makefile tests/constraints.txt
 	$(PYTHON) -m venv .venv-view
 	$(PINNED) .venv-view/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(VIEW_NEEDS)
@@ -103,7 +110,7 @@ help:  ## list the targets
 	touch $@
 
 # Raises every version: the environments are made without the file, then it is written from what pip chose.
-PINNED_VENVS := .venv .venv-interop .venv-view .venv-remote .venv-cluster
+PINNED_VENVS := .venv .venv-interop .venv-view .venv-remote .venv-cluster .venv-spark
 .PHONY: constraints
 constraints:  ## make the test environments with the newest packages, write their versions to tests/constraints.txt
 	rm -rf $(PINNED_VENVS)
@@ -118,7 +125,7 @@ build/wheel/.built: .venv/.tools $(SOURCES)
 	touch $@
 
 # The version does not change with the sources, so pip needs --force-reinstall.
-.venv/.installed .venv-interop/.installed .venv-cluster/.installed .venv-view/.installed .venv-remote/.installed .venv-plain/.installed .venv-pages/.installed .venv-bench/.installed: %/.installed: %/.tools build/wheel/.built
+.venv/.installed .venv-interop/.installed .venv-cluster/.installed .venv-spark/.installed .venv-view/.installed .venv-remote/.installed .venv-plain/.installed .venv-pages/.installed .venv-bench/.installed: %/.installed: %/.tools build/wheel/.built
 	$*/bin/python -m pip install $(PIP_QUIET) --force-reinstall --no-deps build/wheel/*.whl
 	$(if $(filter .venv-bench,$*),,$(PINNED)) $*/bin/python -m pip install $(PIP_QUIET) "$$(echo build/wheel/*.whl)$(EXTRAS)"
 	touch $@
@@ -208,7 +215,11 @@ interop: .venv-interop/.installed  ## real TensorFlow and TFDS read what we writ
 
 .PHONY: cluster
 cluster: .venv-cluster/.installed  ## builds and verbs on real Ray and Dask clusters, with killed and stopped workers; LONG=1: 20 kills each
-	.venv-cluster/bin/python -m pytest tests/cluster $(ARGS)
+	.venv-cluster/bin/python -m pytest tests/cluster --ignore=tests/cluster/spark $(ARGS)
+
+.PHONY: spark
+spark: .venv-spark/.installed  ## TFRecords in a real Spark on this machine; needs Java 17
+	.venv-spark/bin/python -m pytest tests/cluster/spark $(ARGS)
 
 .PHONY: bench
 bench: .venv-bench/.installed $(if $(MORE),.venv-bench-more/.tools)  ## time tfrkit against TensorFlow and peers, write benchmarks/RESULTS.md (ARGS=--quick: smoke; MORE=1: two more peers)
@@ -311,7 +322,7 @@ wheel: build/wheel/.built  ## build a wheel into dist/
 
 .PHONY: clean
 clean:  ## remove environments, builds and caches
-	rm -rf .venv .venv-interop .venv-cluster .venv-view .venv-remote .venv-pages .venv-site .venv-bench .venv-bench-more .venv-plain .venv-fuzz .venv-asan .venv-zig build build-* dist demo .bench
+	rm -rf .venv .venv-interop .venv-cluster .venv-spark .venv-view .venv-remote .venv-pages .venv-site .venv-bench .venv-bench-more .venv-plain .venv-fuzz .venv-asan .venv-zig build build-* dist demo .bench
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 

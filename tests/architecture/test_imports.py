@@ -41,7 +41,8 @@ FRAMEWORKS = {
 }
 # Optional packages may be imported inside functions only, and only in these layers.
 # (`dataset` only names the types of what its feeds give.)
-MAY_USE_FRAMEWORKS = {"dataset", "feeds", "engines", "build", "ops", "cli", "compat", "features"}
+# `ray` and `spark` are for users of one framework, who import them by name.
+MAY_USE_FRAMEWORKS = {"dataset", "feeds", "engines", "build", "ops", "cli", "compat", "features", "ray", "spark"}
 
 
 def sources() -> list[Path]:
