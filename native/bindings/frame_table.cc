@@ -13,8 +13,43 @@
 
 namespace tfrkit {
 
-FrameTable::FrameTable(nb::object data, Offsets offsets, std::string_view verify)
-    : data_(std::move(data)), buffer_(data_), offsets_(std::move(offsets)), verify_(ToVerify(verify)) {}
+namespace {
+
+uint64_t RequirePages(uint64_t page, uint64_t num_records, uint64_t num_sums) {
+  if (page == 0) throw nb::value_error("a page needs at least one record");
+  if (num_sums != num_records / page + (num_records % page != 0 ? 1 : 0))
+    throw nb::value_error("as many checksums as pages are needed");
+  return page;
+}
+
+}  // namespace
+
+PagesOfIndex::PagesOfIndex(Offsets offsets, Numbers sums, uint64_t page)
+    : offsets_(std::move(offsets)),
+      sums_(std::move(sums)),
+      pages_({offsets_.data(), offsets_.size()}, {sums_.data(), sums_.size()},
+             RequirePages(page, offsets_.size(), sums_.size())) {}
+
+uint64_t PagesOfIndex::FindDamaged(uint64_t start, uint64_t stop) {
+  if (start > stop || stop > offsets_.size()) throw nb::index_error("record number out of range");
+  const uint64_t page = pages_.page();
+  for (uint64_t record = start; record < stop; record = (record / page + 1) * page) {
+    if (!pages_.IsWhole(record)) return record / page;
+  }
+  return pages_.num_pages();
+}
+
+FrameTable::FrameTable(nb::object data, Offsets offsets, std::string_view verify, nb::object pages)
+    : data_(std::move(data)),
+      buffer_(data_),
+      offsets_(std::move(offsets)),
+      owner_(std::move(pages)),
+      verify_(ToVerify(verify)) {
+  if (owner_.is_none()) return;
+  PagesOfIndex* given = nullptr;
+  if (!nb::try_cast(owner_, given) || given == nullptr) throw nb::type_error("expected OffsetPages or None");
+  pages_ = &given->pages();
+}
 
 nb::object FrameTable::Read(uint64_t number) const {
   FileMap* const map = buffer_.map();
@@ -28,7 +63,12 @@ nb::object FrameTable::Read(uint64_t number) const {
   {
     const MapGuard guard(map == nullptr ? nullptr : map->range());
     PrefetchFrame(source, number);
-    if (offset <= source.span.size()) fault = ReadFrame(source.span, offset, verify_, &frame);
+    const Fault damage = CheckPage(source, number);
+    if (damage) {
+      fault = damage;
+    } else if (offset <= source.span.size()) {
+      fault = ReadFrame(source.span, offset, verify_, &frame);
+    }
     if (!fault) {
       record = CopyBytes(frame.payload);
       is_odd = MayBeCutOff(frame.payload, verify_);
@@ -73,12 +113,18 @@ void PickCall::Finish(const PickRun& run, std::span<const uint32_t> odd) {
 }
 
 void BindFrameTable(nb::module_& m) {
+  nb::class_<PagesOfIndex>(m, "OffsetPages", "Checks pages of offsets when they are first used. Any thread.")
+      .def(nb::init<Offsets, Numbers, uint64_t>(), nb::arg("offsets"), nb::arg("sums"), nb::arg("page"),
+           nb::sig("def __init__(self, offsets: numpy.typing.NDArray[numpy.uint64], sums: "
+                   "numpy.typing.NDArray[numpy.uint32], page: int) -> None"))
+      .def("find_damaged", &PagesOfIndex::FindDamaged, nb::arg("start"), nb::arg("stop"),
+           "The first damaged page with records of [start, stop); the number of pages if all are whole.");
   nb::class_<FrameTable>(m, "FrameTable", "Records by number out of one span. Any thread.")
-      .def(nb::init<nb::object, Offsets, std::string_view>(), nb::arg("data"), nb::arg("offsets"),
-           nb::arg("verify"),
+      .def(nb::init<nb::object, Offsets, std::string_view, nb::object>(), nb::arg("data"), nb::arg("offsets"),
+           nb::arg("verify"), nb::arg("pages") = nb::none(),
            nb::sig(
-               "def __init__(self, data: object, offsets: numpy.typing.NDArray[numpy.uint64], verify: str) "
-               "-> None"))
+               "def __init__(self, data: object, offsets: numpy.typing.NDArray[numpy.uint64], verify: str, "
+               "pages: OffsetPages | None = None) -> None"))
       .def(
           "read",
           [](const FrameTable& table, uint64_t number) {

@@ -11,22 +11,41 @@
 
 namespace tfrkit {
 
+// Pages of offsets with the arrays they are made of.
+class PagesOfIndex {
+ public:
+  PagesOfIndex(Offsets offsets, Numbers sums, uint64_t page);
+
+  // The first damaged page of those with records [start, stop); the number of pages if all are whole.
+  uint64_t FindDamaged(uint64_t start, uint64_t stop);
+
+  OffsetPages& pages() { return pages_; }
+
+ private:
+  Offsets offsets_;
+  Numbers sums_;
+  OffsetPages pages_;
+};
+
 class FrameTable {
  public:
-  FrameTable(nb::object data, Offsets offsets, std::string_view verify);
+  // `pages` checks offsets when they are used; None where all were checked.
+  FrameTable(nb::object data, Offsets offsets, std::string_view verify, nb::object pages);
 
   // The record, or its Fault. Raises if the file was cut off. Keeps the interpreter lock: releasing it and
   // taking it again costs more than a small record. REQUIRES: number < size().
   nb::object Read(uint64_t number) const;
 
   size_t size() const { return offsets_.size(); }
-  FrameSource source() const { return {buffer_.bytes(), {offsets_.data(), offsets_.size()}}; }
+  FrameSource source() const { return {buffer_.bytes(), {offsets_.data(), offsets_.size()}, pages_}; }
   FileMap* map() const { return buffer_.map(); }
 
  private:
   nb::object data_;  // keeps the map, which the buffer only points to
   Buffer buffer_;
   Offsets offsets_;
+  nb::object owner_;  // keeps the pages
+  OffsetPages* pages_ = nullptr;
   Verify verify_;
 };
 

@@ -32,6 +32,8 @@ const char* FaultName(FaultKind kind) {
       return "truncated_payload";
     case FaultKind::kPayloadChecksum:
       return "payload_checksum";
+    case FaultKind::kIndexPage:
+      return "index_page";
     case FaultKind::kWire:
       return "wire";
     case FaultKind::kFeatureKind:

@@ -143,10 +143,20 @@ class Permutation:
     @property
     def size(self) -> int: ...
 
+class OffsetPages:
+    """Checks pages of offsets when they are first used. Any thread."""
+
+    def __init__(self, offsets: numpy.typing.NDArray[numpy.uint64], sums: numpy.typing.NDArray[numpy.uint32], page: int) -> None: ...
+
+    def find_damaged(self, start: int, stop: int) -> int:
+        """
+        The first damaged page with records of [start, stop); the number of pages if all are whole.
+        """
+
 class FrameTable:
     """Records by number out of one span. Any thread."""
 
-    def __init__(self, data: object, offsets: numpy.typing.NDArray[numpy.uint64], verify: str) -> None: ...
+    def __init__(self, data: object, offsets: numpy.typing.NDArray[numpy.uint64], verify: str, pages: OffsetPages | None = None) -> None: ...
 
     def read(self, number: int) -> bytes | Fault:
         """The record, or its Fault."""

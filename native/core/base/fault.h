@@ -13,6 +13,7 @@ enum class FaultKind : uint8_t {
   kLengthChecksum,    // stored, computed: masked checksums of the length
   kTruncatedPayload,  // stored: length in the header, computed: bytes left after the header
   kPayloadChecksum,   // stored, computed: masked checksums of the payload
+  kIndexPage,         // stored, computed: checksums of the page of an index that has the frame's offset
   // Records. `offset` is counted from the first byte of the record.
   kWire,         // not a well-formed protobuf message of the expected type
   kFeatureKind,  // stored: Kind found, computed: Kind expected, column: its index

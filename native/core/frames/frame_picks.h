@@ -8,14 +8,23 @@
 
 #include "core/base/bytes.h"
 #include "core/frames/frame_reader.h"
+#include "core/frames/offset_pages.h"
 
 namespace tfrkit {
 
-// A shard whose frames are known. `span` and `offsets` must outlive the source.
+// A shard whose frames are known. `span`, `offsets` and `pages` must outlive the source.
 struct FrameSource {
   ByteView span;
   std::span<const uint64_t> offsets;  // where each frame starts
+  OffsetPages* pages = nullptr;       // checks offsets when they are used; nullptr where all were checked
 };
+
+// A fault if the page that has the offset of a record is damaged.
+inline Fault CheckPage(const FrameSource& source, uint64_t record) {
+  if (source.pages == nullptr || source.pages->IsWhole(record)) return {};
+  const uint64_t page = record / source.pages->page();
+  return {FaultKind::kIndexPage, -1, 0, source.pages->stored(page), source.pages->Sum(page)};
+}
 
 // Frames passed to a sink before the first fault. fault.offset is a position in the span of
 // the faulty pick, also for faults inside a record.
@@ -82,6 +91,8 @@ PickRun FeedPicks(std::span<const FrameSource> sources, std::span<const uint32_t
       PrefetchFrame(sources[shards[ahead]], records[ahead]);
     }
     const FrameSource& source = sources[shards[i]];
+    run.fault = CheckPage(source, records[i]);
+    if (run.fault) return run;
     const uint64_t offset = source.offsets[records[i]];
     if (offset > source.span.size()) {
       run.fault = {FaultKind::kTruncatedHeader, -1, offset, kHeaderSize, 0};

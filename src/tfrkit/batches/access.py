@@ -55,7 +55,8 @@ class ShardAccess:
         self._num_picked = 0
         self._inflate: SeekableInflate | None = None
         if span is not None:
-            self.table = _native.FrameTable(span, index.offsets, policy.verify)
+            pages = None if index.pages is None else index.pages.checker
+            self.table = _native.FrameTable(span, index.offsets, policy.verify, pages)
             shard.reader.park()  # the table keeps its own map
         else:
             renew_lock_after_fork(self)
@@ -78,6 +79,7 @@ class ShardAccess:
         return is_unpacked and not self.is_held
 
     def offset_of(self, record: int) -> int:
+        self._index.require(record, record + 1)
         return int(self._index.offsets[record])
 
     def record_of(self, record: int) -> int:
@@ -111,6 +113,7 @@ class ShardAccess:
 
     def offsets_of(self, start: int, stop: int) -> UInt64Array:
         """Return where the frames [start, stop) start."""
+        self._index.require(start, stop)
         return self._index.offsets[start:stop]
 
     def read_again(self, record: int) -> Record:
@@ -143,6 +146,7 @@ class ShardAccess:
 
     def read_stretch(self, start: int, stop: int) -> Iterator[Record | ContainerError]:
         """Yield the checked payload or the error of each record in a range; reads compressed shards in large blocks."""
+        self._index.require(start, stop)
         while start < stop:
             limit = np.uint64(self.offset_of(start) + _STRETCH_NBYTES)
             end = max(start + 1, min(stop, int(np.searchsorted(self._index.offsets, limit))))
@@ -188,6 +192,7 @@ class ShardAccess:
                 return False
             finally:
                 self._shard.reader.park()
+            self._index.require(0, self._index.num_records)
             self.table = _native.FrameTable(b"".join(pieces), self._index.offsets, self._verify)
             self.is_held = True
             return True
@@ -410,7 +415,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
                 return access
             shard = self._shards[number]
             shard.confirm()
-            index = self._scanned.get(number) or load_frames(shard, self._policy)
+            index = self._scanned.get(number) or load_frames(shard, self._policy, is_lazy=True)
             if index is None:
                 # The offsets were too many to keep, or the index file is gone, or another process counted the records.
                 index = self._scanned[number] = scan_frames_once(shard, self._policy.for_one_pass())

@@ -14,6 +14,7 @@ from tfrkit.errors import (
     LimitError,
     MissingFeatureError,
     ShapeError,
+    StaleIndexError,
     Step,
     TfrkitError,
     TruncatedShardError,
@@ -35,6 +36,9 @@ def describe_fault(fault: Fault, columns: Sequence[str] = ()) -> str:
             return f"length checksum mismatch, stored {fault.stored:#010x}, computed {fault.computed:#010x}"
         case "truncated_payload":
             return describe_truncated(fault.stored, fault.computed)
+        case "index_page":
+            sums = f"stored {fault.stored:#010x}, computed {fault.computed:#010x}"
+            return f"index is damaged, offsets checksum mismatch in the page of this record, {sums}"
         case "payload_checksum":
             return f"payload checksum mismatch, stored {fault.stored:#010x}, computed {fault.computed:#010x}"
         case "feature_kind":
@@ -72,6 +76,7 @@ _CLASSES: dict[str, type[TfrkitError]] = {
     "truncated_payload": TruncatedShardError,
     "length_checksum": CorruptRecordError,
     "payload_checksum": CorruptRecordError,
+    "index_page": StaleIndexError,
     "feature_kind": FeatureKindError,
     "length": ShapeError,
     "missing": MissingFeatureError,
@@ -94,7 +99,10 @@ def fault_to_error(
     """Return the error to raise for a fault in the frame at byte `offset` of the shard."""
     kind = _CLASSES.get(fault.kind, WireError)
     # Repair would keep a record with valid checksums.
-    hint = advise_repair(shard) if issubclass(kind, ContainerError) else _advise(kind, shard)
+    if kind is StaleIndexError:
+        hint = Hint(f"rebuild: tfr index {shlex.quote(shard)}")
+    else:
+        hint = advise_repair(shard) if issubclass(kind, ContainerError) else _advise(kind, shard)
     return kind(describe_fault(fault, columns), shard=shard, record=record, offset=offset, hint=hint, fault=fault.kind)
 
 

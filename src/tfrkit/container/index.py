@@ -4,7 +4,7 @@ A `.tfidx` file is at `<folder>/_index/<shard name>.tfidx`. All numbers are litt
 
     byte  size  what
        0     8  magic, "TFRKIDX\\n"
-       8     4  version, 1
+       8     4  version, 2
       12     4  flags, bit 0: inflate checkpoints follow the offsets
       16     8  size of the shard as stored
       24    16  fingerprint: blake2b-128 of (size as u64, first 4 KiB, last 4 KiB of the shard)
@@ -13,12 +13,17 @@ A `.tfidx` file is at `<folder>/_index/<shard name>.tfidx`. All numbers are litt
       56     4  compression: 0 none, 1 gzip, 2 zlib, 3 xz, 4 zstd
       60     4  kind of records: 0 not known, 1 example, 2 sequence_example, 3 raw, 4 mixed
       64     8  size of the checkpoints, 0 if there are none
-      72     4  crc32c of the offsets
+      72     4  crc32c of the checksums of the pages
       76     4  crc32c of the checkpoints
-      80    12  zero
+      80     4  records per page
+      84     8  zero
       92     4  crc32c of bytes 0 to 92
-      96   8*n  start of each frame after inflating, ascending
-  96+8*n        checkpoints, see `container.seekable`
+      96   4*p  crc32c of each page of offsets, followed by zeros up to a multiple of 8 bytes
+       q   8*n  start of each frame after inflating, ascending
+   q+8*n        checkpoints, see `container.seekable`
+
+A page is checked when one of its records is first picked, so that one record of a large shard costs one page. In
+version 1, which is still read, there are no pages: the offsets start at byte 96, and byte 72 has the checksum of all.
 
 The mtime of the shard is not included, so a copied dataset keeps its index. A change that keeps size, head and tail is
 not detected here; the frame checksums detect it on reading.
@@ -41,6 +46,7 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit.container.compression import COMPRESSIONS, Compression
+from tfrkit.container.index_pages import IndexPages, sum_pages
 from tfrkit.errors import StaleIndexError, StorageError
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import ByteReader, explain_os_error
@@ -51,9 +57,10 @@ RecordKind = Literal["unknown", "example", "sequence_example", "raw", "mixed"]
 Offsets = np.ndarray[Any, np.dtype[np.uint64]]
 
 _MAGIC: Final = b"TFRKIDX\n"
-_VERSION: Final = 1
+_VERSION: Final = 2
+_PAGE_RECORDS: Final = 2048  # 16 KiB
 _HAS_CHECKPOINTS: Final = 1
-_HEADER: Final = struct.Struct("<8sIIQ16sQQIIQII12x")
+_HEADER: Final = struct.Struct("<8sIIQ16sQQIIQIII8x")
 _HEADER_NBYTES: Final = _HEADER.size + 4  # the checksum of the rest
 FRAME_OVERHEAD: Final = 8 + 4 + 4  # length, its checksum, the payload's checksum
 INDEX_FOLDER: Final = "_index"  # next to the shards: indexes, and the sidecars of a single-file dataset
@@ -76,6 +83,13 @@ class ShardIndex:
     kind: RecordKind = "unknown"
     skipped: tuple[int, ...] = ()
     """Damaged places that the scan left out: for each the number of frames listed before it. Never in a file."""
+    pages: IndexPages | None = None
+    """Checks offsets before they are used, in an index that was read lazily; None if all were checked."""
+
+    def require(self, start: int, stop: int) -> None:
+        """Raise `StaleIndexError` if an offset of the records [start, stop) is damaged. Costs one pass, once."""
+        if self.pages is not None:
+            self.pages.require(start, stop)
 
     def record_of(self, ordinal: int) -> int:
         """Return the number in the shard of a listed frame. Every place that was left out counts as one record."""
@@ -148,6 +162,7 @@ def write_index(path: str, index: ShardIndex, fingerprint: bytes) -> None:
     if reason is not None:
         raise ValueError(f"offsets do not fit a shard, {reason}")
     checkpoints = index.checkpoints or b""
+    sums = sum_pages(offsets, _PAGE_RECORDS)
     header = _HEADER.pack(
         _MAGIC,
         _VERSION,
@@ -159,10 +174,12 @@ def write_index(path: str, index: ShardIndex, fingerprint: bytes) -> None:
         COMPRESSIONS.index(index.compression),
         _KINDS.index(index.kind),
         len(checkpoints),
-        _native.crc32c(offsets.data),
+        _native.crc32c(sums),
         _native.crc32c(checkpoints),
+        _PAGE_RECORDS,
     )
-    pieces = [header + struct.pack("<I", _native.crc32c(header)), offsets.data if offsets.size else b"", checkpoints]
+    stored = offsets.data if offsets.size else b""
+    pieces = [header + struct.pack("<I", _native.crc32c(header)), _pad(sums), stored, checkpoints]
     if has_scheme(path):
         from tfrkit.storage.upload import write_object  # imported only for remote addresses
 
@@ -174,11 +191,12 @@ def write_index(path: str, index: ShardIndex, fingerprint: bytes) -> None:
         writer.commit()
 
 
-def read_index(path: str, *, shard: ByteReader) -> ShardIndex:
+def read_index(path: str, *, shard: ByteReader, is_lazy: bool = False) -> ShardIndex:
     """Read the index at `path` and check that it is valid and was made from this shard.
 
     Raises `FileNotFoundError` if the file is missing, `StaleIndexError` if it was made from another shard or another
-    version of it, or is truncated, damaged or not an index. Cost: one pass over the offsets, at memory speed.
+    version of it, or is truncated, damaged or not an index. Cost: one pass over the offsets, at memory speed; with
+    `is_lazy` none, but `ShardIndex.require` must be called before offsets are used.
     """
     if has_scheme(path):
         return _fetch_index(path, shard)
@@ -192,7 +210,7 @@ def read_index(path: str, *, shard: ByteReader) -> ShardIndex:
         raise
     except (OSError, ValueError) as error:  # ValueError: a folder or a device cannot be mapped
         raise explain_os_error(error if isinstance(error, OSError) else OSError(str(error)), path) from None
-    return _parse_index(data, path, shard)
+    return _parse_index(data, path, shard, is_lazy=is_lazy)
 
 
 def _fetch_index(path: str, shard: ByteReader) -> ShardIndex:
@@ -216,7 +234,7 @@ def _report_torn(path: str, shard_name: str, is_torn: bool) -> None:
         )
 
 
-def _parse_index(data: bytes | _native.FileMap, path: str, shard: ByteReader) -> ShardIndex:
+def _parse_index(data: bytes | _native.FileMap, path: str, shard: ByteReader, *, is_lazy: bool = False) -> ShardIndex:
     def stale(what: str) -> StaleIndexError:
         return StaleIndexError(what, shard=path, hint=f"rebuild: tfr index {shard.name}")
 
@@ -227,14 +245,18 @@ def _parse_index(data: bytes | _native.FileMap, path: str, shard: ByteReader) ->
     header = data[: _HEADER.size]
     fields = _HEADER.unpack(header)
     version, flags, shard_nbytes, fingerprint, num_records, inflated_size = fields[1:7]
-    compression_code, kind_code, checkpoints_nbytes, offsets_crc, checkpoints_crc = fields[7:]
+    compression_code, kind_code, checkpoints_nbytes, sums_crc, checkpoints_crc, page = fields[7:]
     # Checked before the checksum, which may be elsewhere in another version.
-    if version != _VERSION:
-        raise stale(f"index is of version {version}, expected {_VERSION}")
+    if version not in (1, _VERSION):
+        raise stale(f"index is of version {version}, expected 1 or {_VERSION}")
     (stored,) = struct.unpack("<I", data[_HEADER.size : _HEADER_NBYTES])
     _check_crc(header, stored, "header", stale)
 
-    checkpoints_start = _HEADER_NBYTES + 8 * num_records
+    if (version == 1) != (page == 0):
+        raise stale(f"index of version {version} has pages of {page} records")
+    num_pages = -(-num_records // page) if page else 0
+    start = _HEADER_NBYTES + (num_pages + num_pages % 2) * 4
+    checkpoints_start = start + 8 * num_records
     expected_nbytes = checkpoints_start + checkpoints_nbytes
     if len(data) != expected_nbytes:
         raise stale(f"index is of the wrong size, {len(data)} bytes, expected {expected_nbytes}")
@@ -246,13 +268,26 @@ def _parse_index(data: bytes | _native.FileMap, path: str, shard: ByteReader) ->
     _check_fits(shard, shard_nbytes, fingerprint, stale)
 
     view = memoryview(data)
-    _check_crc(view[_HEADER_NBYTES:checkpoints_start], offsets_crc, "offsets", stale)
     _check_crc(view[checkpoints_start:], checkpoints_crc, "checkpoints", stale)
-    offsets = np.frombuffer(view, dtype="<u8", count=num_records, offset=_HEADER_NBYTES)
-    reason = _find_disorder(offsets, inflated_size)
-    if reason is not None:
-        raise stale(f"index offsets do not fit a shard, {reason}")
+    offsets = np.frombuffer(view, dtype="<u8", count=num_records, offset=start)
+    pages = None
+    if version == 1:
+        _check_crc(view[start:checkpoints_start], sums_crc, "offsets", stale)
+    else:
+        sums = np.frombuffer(view, dtype="<u4", count=num_pages, offset=_HEADER_NBYTES)
+        _check_crc(sums.data if num_pages else b"", sums_crc, "page", stale)
+        if any(view[_HEADER_NBYTES + 4 * num_pages : start]):
+            raise stale("index is damaged, expected zeros after the checksums of its pages")
+        pages = IndexPages(offsets, sums, page, stale)
+    if not is_lazy or pages is None:
+        if pages is not None:
+            pages.require(0, num_records)
+            pages = None
+        reason = _find_disorder(offsets, inflated_size)
+        if reason is not None:
+            raise stale(f"index offsets do not fit a shard, {reason}")
     return ShardIndex(
+        pages=pages,
         num_records=num_records,
         offsets=offsets,
         compression=COMPRESSIONS[compression_code],
@@ -263,7 +298,7 @@ def _parse_index(data: bytes | _native.FileMap, path: str, shard: ByteReader) ->
     )
 
 
-def load_index(shard: ByteReader) -> ShardIndex | None:
+def load_index(shard: ByteReader, *, is_lazy: bool = False) -> ShardIndex | None:
     """Load the index next to a local shard, else the one in the user's cache; None if there is neither.
 
     An index next to the shard that does not match raises `StaleIndexError`, because a user made it on purpose. A cached
@@ -272,17 +307,21 @@ def load_index(shard: ByteReader) -> ShardIndex | None:
     if shard.size is None:
         return None
     try:
-        return read_index(index_path(shard.name), shard=shard)
+        return read_index(index_path(shard.name), shard=shard, is_lazy=is_lazy)
     except FileNotFoundError:
-        return load_remembered_index(shard)
+        return load_remembered_index(shard, is_lazy=is_lazy)
 
 
-def load_remembered_index(shard: ByteReader) -> ShardIndex | None:
+def load_remembered_index(shard: ByteReader, *, is_lazy: bool = False) -> ShardIndex | None:
     """Load the index of a shard from the user's cache; None if it is missing or does not match."""
     try:
-        return read_index(cache_path(shard.name), shard=shard)
+        return read_index(cache_path(shard.name), shard=shard, is_lazy=is_lazy)
     except (FileNotFoundError, StaleIndexError, StorageError):
         return None
+
+
+def _pad(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 8)
 
 
 def _check_crc(data: bytes | memoryview, stored: int, part: str, stale: Callable[[str], StaleIndexError]) -> None:

@@ -48,8 +48,10 @@ class Count:
     is_scanned: bool = True
 
 
-def load_frames(shard: Shard, policy: Policy) -> ShardIndex | None:
+def load_frames(shard: Shard, policy: Policy, *, is_lazy: bool = False) -> ShardIndex | None:
     """Load frame offsets from the index next to the shard or in the user's cache; None if there is none.
+
+    With `is_lazy` offsets are checked by `ShardIndex.require` before they are used.
 
     A stale index next to the shard is not used and gives a warning. If the policy skips damage, no index is used,
     because only reading shows which frames are valid.
@@ -57,10 +59,10 @@ def load_frames(shard: Shard, policy: Policy) -> ShardIndex | None:
     if policy.on_error != "raise":
         return None
     try:
-        return load_index(shard.reader)
+        return load_index(shard.reader, is_lazy=is_lazy)
     except StaleIndexError as error:
         warn_of_stale(error)
-        return load_remembered_index(shard.reader)
+        return load_remembered_index(shard.reader, is_lazy=is_lazy)
     finally:
         shard.reader.park()
 
@@ -78,7 +80,7 @@ def count_frames(
 
     If `stop` is set meanwhile, the scan ends early and InterruptedError is raised.
     """
-    index = load_frames(shard, policy)
+    index = load_frames(shard, policy, is_lazy=True)
     if index is not None:
         return Count(index.num_records, index.inflated_size, index, is_scanned=False)
     return _scan_once(shard, policy, max_kept, stop)

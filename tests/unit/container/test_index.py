@@ -96,18 +96,19 @@ def test_index_reads_back_as_written(tmp_path: Path, offsets: list[int], checkpo
         assert getattr(read, field) == getattr(written, field)
 
 
-def test_index_takes_eight_bytes_a_record_and_a_header(tmp_path: Path) -> None:
+def test_index_takes_eight_bytes_a_record_a_header_and_a_checksum_per_page(tmp_path: Path) -> None:
     path = store(tmp_path, make_index([0, 20, 40]), make_shard())
-    assert os.path.getsize(path) == HEADER_NBYTES + 3 * 8
+    assert os.path.getsize(path) == HEADER_NBYTES + 8 + 3 * 8
     assert sorted(os.listdir(tmp_path / "_index")) == [".lock", "train-0.tfrecord.tfidx"]
 
 
 def test_index_bytes_are_pinned(tmp_path: Path) -> None:
     data = Path(store(tmp_path, make_index([0, 20]), make_shard())).read_bytes()
-    assert data[:24] == b"TFRKIDX\n" + struct.pack("<IIQ", 1, 0, 100)
+    assert data[:24] == b"TFRKIDX\n" + struct.pack("<IIQ", 2, 0, 100)
     assert data[24:40].hex() == "58894ab2d478e16dcfddc828b6fd34d3"
     assert data[40:64] == struct.pack("<QQII", 2, 100, 0, 0)
-    assert data[96:] == struct.pack("<QQ", 0, 20)
+    assert data[80:92] == struct.pack("<I8x", 2048)
+    assert data[96:] == struct.pack("<IIQQ", _native.crc32c(data[104:]), 0, 0, 20)
 
 
 def test_index_of_many_records_is_checked_in_pieces(tmp_path: Path) -> None:
@@ -207,7 +208,7 @@ def test_every_truncation_of_an_index_raises(tmp_path: Path) -> None:
         with pytest.raises(StaleIndexError, match="index"):
             read_index(str(path), shard=shard)
     path.write_bytes(data + b"x")
-    with pytest.raises(StaleIndexError, match="index is of the wrong size, 127 bytes, expected 126"):
+    with pytest.raises(StaleIndexError, match="index is of the wrong size, 135 bytes, expected 134"):
         read_index(str(path), shard=shard)
 
 
@@ -215,10 +216,13 @@ def test_every_truncation_of_an_index_raises(tmp_path: Path) -> None:
     ("start", "patch", "message"),
     [
         (0, b"TFRKIDX1", "not an index, expected it to start with b'TFRKIDX.n', got b'TFRKIDX1'"),
-        (8, struct.pack("<I", 2), "index is of version 2, expected 1"),
+        (8, struct.pack("<I", 3), "index is of version 3, expected 1 or 2"),
+        (8, struct.pack("<I", 1), "index of version 1 has pages of 2048 records"),
+        (80, struct.pack("<I", 0), "index of version 2 has pages of 0 records"),
+        (80, struct.pack("<I", 1), "index is damaged, page checksum mismatch"),
         (12, struct.pack("<I", 2), "index has unknown flags, 0x2"),
         (12, struct.pack("<I", 1), "index has unknown flags, 0x1"),
-        (40, struct.pack("<Q", 2**61), "index is of the wrong size, 112 bytes, expected 18446744073709551712"),
+        (40, struct.pack("<Q", 2**61), "index is of the wrong size, 120 bytes, expected 18451247673336922208"),
         (56, struct.pack("<I", 5), "index has unknown codes, compression 5, kind 0"),
         (60, struct.pack("<I", 9), "index has unknown codes, compression 0, kind 9"),
         (
@@ -226,7 +230,7 @@ def test_every_truncation_of_an_index_raises(tmp_path: Path) -> None:
             struct.pack("<Q", 30),
             "index offsets do not fit a shard, the last frame starts at 20, the shard ends at 30",
         ),
-        (72, bytes(4), "index is damaged, offsets checksum mismatch, stored 0x00000000, computed 0x"),
+        (72, bytes(4), "index is damaged, page checksum mismatch, stored 0x00000000, computed 0x"),
         (76, b"\1\0\0\0", "index is damaged, checkpoints checksum mismatch, stored 0x00000001, computed 0x00000000"),
     ],
 )
@@ -301,7 +305,7 @@ def test_two_processes_writing_one_index_leave_a_whole_one(tmp_path: Path) -> No
     for writer in writers:
         writer.join()
         assert writer.exitcode == 0
-    assert os.path.getsize(path) in (HEADER_NBYTES + 3 * 8, HEADER_NBYTES + 5 * 8)
+    assert os.path.getsize(path) in (HEADER_NBYTES + 8 + 3 * 8, HEADER_NBYTES + 8 + 5 * 8)
     assert sorted(os.listdir(tmp_path / "_index")) == [".lock", "a.tfidx"]
 
 
