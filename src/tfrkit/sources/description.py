@@ -19,7 +19,7 @@ class DescribedSource:
         """Expand ~ in paths, and convert lists of names to tuples."""
         for name in (fields(self)[0].name, "image_root"):
             path = getattr(self, name, None)
-            if path is not None and (name != "data" or isinstance(path, (str, os.PathLike))):
+            if isinstance(path, (str, os.PathLike)):
                 object.__setattr__(self, name, expand_home(path))
         for name in ("sets", "context", "missing"):
             names = getattr(self, name, None)
@@ -28,8 +28,10 @@ class DescribedSource:
 
     @property
     def title(self) -> str:
-        """The file or folder, for messages."""
+        """The file or folder, or all of them, for messages."""
         place = getattr(self, fields(self)[0].name)
+        if isinstance(place, (list, tuple)):
+            return ", ".join(map(str, place))
         return place if isinstance(place, str) else IN_MEMORY
 
     def options(self) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from tfrkit.features.spec import Spec
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
 from tfrkit.images.encode import ImageOptions, ImageStore
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, RowReader, Scan
+from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.image_features import image_row, image_specs
 from tfrkit.sources.json_lines import JsonColumn, look_at_row, parse_line
 from tfrkit.sources.tar_samples import SampleMember, list_samples
@@ -51,7 +52,7 @@ _MAX_NPY_HEAD = 1 << 16
 
 
 @dataclass(frozen=True)
-class WebDataset:
+class WebDataset(DescribedSource):
     """Samples in tar files.
 
     Attributes:
@@ -67,15 +68,6 @@ class WebDataset:
     images: ImageOptions = field(default_factory=ImageOptions)
 
     kind = "webdataset"
-
-    @property
-    def title(self) -> str:
-        """The path or paths, for messages."""
-        return os.fspath(self.path) if isinstance(self.path, (str, os.PathLike)) else ", ".join(map(str, self.path))
-
-    def options(self) -> dict[str, Any]:
-        """Return every option that affects the output, as JSON values."""
-        return {"path": self.title, "floats": self.floats, "images": self.images.to_json()}
 
     def scan(self, scratch: str) -> Scan:
         """Read the headers of every archive, and the .json members, whose keys become features."""
