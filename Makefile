@@ -40,7 +40,7 @@ AZURITE := azurite@3.37.0
 
 # A change to any of these means the installed package is not the one in this folder.
 NATIVE := $(shell find native/core native/os native/engine native/bindings -name '*.h' -o -name '*.cc')
-SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(NATIVE) $(shell find src -name '*.py' -o -name '*.pyi' -o -name py.typed -o -path '*/view/web/*')
+SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find share -type f) $(NATIVE) $(shell find src -name '*.py' -o -name '*.pyi' -o -name py.typed -o -path '*/view/web/*')
 # Deleting a file leaves no newer file, so folders are dependencies, too.
 SOURCES += $(shell find src native/core native/os native/engine native/bindings -type d -not -path "*/.*" -not -name __pycache__)
 NATIVE_FORMATTED = $$(find native -name '*.h' -o -name '*.cc')
@@ -325,6 +325,8 @@ clean:  ## remove environments, builds and caches
 	rm -rf .venv .venv-interop .venv-cluster .venv-spark .venv-view .venv-remote .venv-pages .venv-site .venv-bench .venv-bench-more .venv-plain .venv-fuzz .venv-asan .venv-zig build build-* dist demo .bench
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+include release/release.mk
 
 # Each test program ends with "N passed, N failed"; the log shows their sum, and everything where one failed.
 define run_ctest

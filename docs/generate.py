@@ -8,12 +8,12 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER))
 
-from writers import benchmarks, cli, compat, errors, pages, python  # noqa: E402
+from writers import benchmarks, cli, compat, errors, pages, python, share  # noqa: E402
 
 # Folders in which every page is generated, so that a page of a command that is gone does not stay.
 WHOLE = ("look-up/cli", "look-up/python")
 # The last one lists the headings of the pages that the others write.
-WRITERS = (cli, compat, errors, python, benchmarks, pages)
+WRITERS = (cli, compat, errors, python, share, benchmarks, pages)
 
 
 def make_pages() -> dict[str, str]:

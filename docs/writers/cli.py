@@ -12,10 +12,6 @@ from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.main import HELP, make_app
 from writers.markdown import NOTE, put_in_table, quote_help
 
-COMPLETION = {
-    "install_completion": "Install completion of commands and options for the current shell.",
-    "show_completion": "Print the completion script of the current shell.",
-}
 # Options for remote addresses and for output mean the same in every command.
 SHARED = ("endpoint", "profile", "anonymous", "cache", "json", "quiet")
 
@@ -130,10 +126,6 @@ def first_sentence(command: Any) -> str:
 def describe_parameters(parameters: list[Any]) -> list[str]:
     lines = ["| argument | meaning | default |", "| --- | --- | --- |"]
     for parameter in parameters:
-        if parameter.name in COMPLETION:
-            # Typer adds these two by itself, in words that change with its version.
-            lines.append(f"| `{parameter.opts[0]}` | {COMPLETION[parameter.name]} | |")
-            continue
         if is_argument(parameter):
             names = f"`{parameter.metavar}`"
         else:

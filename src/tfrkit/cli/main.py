@@ -37,12 +37,12 @@ Exit codes: {list_codes(ExitCode.FAILED)}.
 NAMES = (
     *("info", "stats", "head", "tail", "cat", "sample", "count", "schema", "verify", "repair", "sheet", "view"),
     *("split", "shuffle", "merge", "reshard", "convert", "edit", "append", "dedupe"),
-    *("sql", "diff", "index", "bench", "run"),
+    *("sql", "diff", "index", "bench", "run", "completion"),
 )
 
 
 # Commands for local files only.
-_LOCAL = ("bench", "run")
+_LOCAL = ("bench", "run", "completion")
 
 
 def print_version(wanted: bool) -> None:
@@ -63,6 +63,8 @@ def make_app(only: str | None = None, source: str | None = None) -> typer.Typer:
         name="tfr",
         help=HELP,
         no_args_is_help=True,
+        # Typer's own completion edits the start files of the shell; `tfr completion` prints a script.
+        add_completion=False,
         # Plain help loads in a third of the time and is the same in a pipe, a log and the manual.
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
