@@ -105,7 +105,7 @@ class Fixtures:
             )
         categories = [{"id": 1, "name": "car"}, {"id": 2, "name": "bus"}]
         whole = {"images": images, "annotations": annotations, "categories": categories}
-        Path("instances.json").write_text(json.dumps(whole))
+        Path("instances.json").write_text(json.dumps(whole), encoding="utf-8")
 
     # ---- tables and files
 

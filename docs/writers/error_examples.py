@@ -38,7 +38,9 @@ def truncated() -> None:
 
 
 def not_a_tfrecord() -> None:
-    Path("train.tfrecord").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    Path("train.tfrecord").write_text(
+        "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", encoding="utf-8"
+    )
     list(tfr.open("train.tfrecord"))
 
 

@@ -1,12 +1,10 @@
 #include "bindings/file_map.h"
 
-#include <fcntl.h>
 #include <nanobind/nanobind.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
+
+#include "os/platform.h"
 
 namespace tfrkit {
 
@@ -19,15 +17,15 @@ PyTypeObject* g_file_map_type = nullptr;
   nb::raise_python_error();
 }
 
-ByteView MapFile(int descriptor, uint64_t size) {
-  struct stat info;
-  if (fstat(descriptor, &info) != 0) RaiseOsError();
-  if (size == 0 || static_cast<uint64_t>(info.st_size) < size)
+ByteView MapOrRaise(int descriptor, uint64_t size) {
+  const int64_t found = FileSize(descriptor);
+  if (found < 0) RaiseOsError();
+  if (size == 0 || static_cast<uint64_t>(found) < size)
     throw nb::value_error("the file is shorter than what is to be mapped");
   InstallMapGuard();
-  void* const data = mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
-  if (data == MAP_FAILED) RaiseOsError();
-  return {static_cast<const uint8_t*>(data), size};
+  const uint8_t* const data = MapFile(descriptor, size);
+  if (data == nullptr) RaiseOsError();
+  return {data, size};
 }
 
 int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
@@ -53,15 +51,15 @@ void RequireWhole(FileMap* map) { map->RequireWhole(); }
 
 FileMap::FileMap(int descriptor, uint64_t size, nb::callable check)
     : descriptor_(-1),
-      bytes_(MapFile(descriptor, size)),
+      bytes_(MapOrRaise(descriptor, size)),
       range_(const_cast<uint8_t*>(bytes_.data()), bytes_.size()),
       check_(std::move(check)) {
-  if (!kMapsAreGuarded) descriptor_ = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (!kMapsAreGuarded) descriptor_ = DuplicateFile(descriptor);
 }
 
 FileMap::~FileMap() {
-  munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size());
-  if (descriptor_ >= 0) close(descriptor_);
+  UnmapFile(bytes_.data(), bytes_.size());
+  if (descriptor_ >= 0) CloseFile(descriptor_);
 }
 
 void FileMap::Raise() {
@@ -91,8 +89,8 @@ nb::bytes FileMap::Slice(nb::slice range) {
 }
 
 bool FileMap::IsShorter() const {
-  struct stat info;
-  return fstat(descriptor_, &info) != 0 || static_cast<uint64_t>(info.st_size) < bytes_.size();
+  const int64_t size = FileSize(descriptor_);
+  return size < 0 || static_cast<uint64_t>(size) < bytes_.size();
 }
 
 void BindFileMap(nb::module_& m) {

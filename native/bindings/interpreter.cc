@@ -1,10 +1,10 @@
 #include "bindings/interpreter.h"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <thread>
+
+#include "os/platform.h"
 
 namespace tfrkit {
 
@@ -17,13 +17,13 @@ constexpr int kMaxWaits = 2000;  // of a millisecond
 // Plain atomics, so that there is no lock to find taken after a fork.
 std::atomic<int> num_inside{0};
 std::atomic<bool> is_closed{false};
-std::atomic<pid_t> owner{0};
+std::atomic<int> owner{0};
 
 // Runs at exit, before the interpreter ends: no thread enters any more, and those inside get a moment to
 // leave. A forked child has only one of its parent's threads, so no other is inside.
 void Close() {
   is_closed = true;
-  if (getpid() != owner) return;
+  if (ProcessId() != owner) return;
   nb::gil_scoped_release release;
   for (int i = 0; i < kMaxWaits && num_inside > 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -45,8 +45,8 @@ Interpreter::~Interpreter() {
 }
 
 void Interpreter::CloseAtExit() {
-  pid_t nobody = 0;
-  if (!owner.compare_exchange_strong(nobody, getpid())) return;
+  int nobody = 0;
+  if (!owner.compare_exchange_strong(nobody, ProcessId())) return;
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&Close));
 }
 

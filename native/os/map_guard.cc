@@ -1,24 +1,25 @@
 #include "os/map_guard.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
+
+#include "os/platform.h"
 
 namespace tfrkit {
 
 void MappedRange::Release(uint64_t start, uint64_t stop) {
-  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t page = PageSize();
   const uint64_t first = (start + page - 1) / page * page;
   const uint64_t last = std::min<uint64_t>(stop, size_) / page * page;
-  if (first < last) madvise(start_ + first, last - first, MADV_DONTNEED);
+  if (first < last) ForgetPages(start_ + first, last - first);
 }
 
 }  // namespace tfrkit
 
 #if defined(__linux__)
 
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -76,7 +77,7 @@ void InstallMapGuard() {
   if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == HandleFault) return;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  g_page_size = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  g_page_size = PageSize();
   sigaction(SIGBUS, nullptr, &now);
   if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == HandleFault) return;
   // Save the replaced handler first: the new one may run as soon as it is installed.

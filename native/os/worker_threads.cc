@@ -1,11 +1,21 @@
 #include "os/worker_threads.h"
 
+#if !defined(_WIN32)
 #include <pthread.h>
-#include <unistd.h>
 
 #include <initializer_list>
+#endif
 
 namespace tfrkit {
+
+#if defined(_WIN32)
+
+// Signals of Windows are calls on threads of their own.
+SignalsBlocked::SignalsBlocked() = default;
+
+SignalsBlocked::~SignalsBlocked() = default;
+
+#else
 
 SignalsBlocked::SignalsBlocked() {
   sigset_t blocked;
@@ -16,6 +26,6 @@ SignalsBlocked::SignalsBlocked() {
 
 SignalsBlocked::~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &previous_, nullptr); }
 
-int ProcessId() { return static_cast<int>(getpid()); }
+#endif
 
 }  // namespace tfrkit

@@ -3,6 +3,8 @@
 
 #include <csignal>
 
+#include "os/platform.h"
+
 namespace tfrkit {
 
 // While it lives, threads that are started get no signals but those of their own faults: the interpreter's
@@ -15,10 +17,9 @@ class SignalsBlocked {
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
+#if !defined(_WIN32)
   sigset_t previous_;
+#endif
 };
-
-// Differs in a forked child, which has none of its parent's threads.
-int ProcessId();
 
 }  // namespace tfrkit

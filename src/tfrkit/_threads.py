@@ -36,7 +36,7 @@ def _read_quota(root: str) -> float | None:
     """Return the CPU quota of the container's cgroup in cores; None without a limit."""
     for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
         try:
-            words = " ".join(Path(root, name).read_text() for name in names).split()
+            words = " ".join(Path(root, name).read_text(encoding="utf-8") for name in names).split()
             quota, period = int(words[0]), int(words[1])
         except (OSError, ValueError, IndexError):  # missing file, or "max"
             continue

@@ -15,7 +15,6 @@ A shard is done if its marker exists and its bytes match the marker's size and c
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gzip
 import io
 import json
@@ -30,6 +29,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Literal, NamedTuple
 
+from tfrkit import _platform
 from tfrkit.container.index import INDEX_FOLDER
 from tfrkit.errors import StorageError
 from tfrkit.images.encode import ImageFact
@@ -305,13 +305,12 @@ def _open_lock(path: str, by: LockedBy) -> int:
     The lock belongs to the process, not to the open file, so workers do not inherit it: when the parent is killed,
     the next build can begin at once.
     """
-    mode = fcntl.LOCK_SH if by == "part" else fcntl.LOCK_EX
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _platform.O_CLOEXEC, 0o666)
         try:
-            fcntl.lockf(descriptor, mode | fcntl.LOCK_NB)
+            _platform.lock_process(descriptor, shared=by == "part")
         except OSError:
-            owner = os.pread(descriptor, 64, 0).decode(errors="replace").strip()
+            owner = _platform.read_at(descriptor, 64, 0).decode(errors="replace").strip()
             os.close(descriptor)
             if owner.endswith("part"):
                 raise _refuse(os.path.dirname(path), "in parts", PartsRunningError) from None

@@ -25,7 +25,7 @@ def prepare_streams() -> None:
     A closed stream is replaced by /dev/null.
     """
     if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open until the process ends
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
     descriptor = os.open(os.devnull, os.O_WRONLY) if sys.stderr is None else sys.stderr.fileno()
     talk = io.BufferedWriter(_Talk(descriptor, "w", closefd=False))
     sys.stderr = io.TextIOWrapper(talk, encoding=sys.stdout.encoding, line_buffering=True)

@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import bisect
 import contextlib
-import fcntl
 import hashlib
 import os
 import struct
@@ -44,7 +43,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from tfrkit import _native
+from tfrkit import _native, _platform
 from tfrkit.container.compression import COMPRESSIONS, Compression
 from tfrkit.container.index_pages import IndexPages, sum_pages
 from tfrkit.errors import StaleIndexError, StorageError
@@ -139,13 +138,13 @@ def lock_folder(folder: str) -> Iterator[None]:
     """
     try:
         os.makedirs(folder, exist_ok=True)
-        descriptor = os.open(os.path.join(folder, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(os.path.join(folder, ".lock"), os.O_RDWR | os.O_CREAT | _platform.O_CLOEXEC, 0o666)
     except OSError as error:
         raise explain_os_error(error, folder, verb="write") from None
     try:
         # Some network file systems have no locks; the rename still makes files appear atomically there.
         with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _platform.lock_file(descriptor, wait=True)
         yield
     finally:
         os.close(descriptor)

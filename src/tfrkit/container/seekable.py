@@ -16,7 +16,7 @@ import zlib
 from collections import OrderedDict
 from typing import IO, Final
 
-from tfrkit import _deflate
+from tfrkit import _deflate, _platform
 from tfrkit.container.checkpoints import Checkpoints, find_checkpoints, make_lead
 from tfrkit.container.codec import Codec
 from tfrkit.container.codec_deflate import CarefulInflate
@@ -326,7 +326,7 @@ def _inflate_all(
 
 def _read_file_at(file: IO[bytes], offset: int, nbytes: int) -> bytes:
     pieces: list[bytes] = []
-    while nbytes > 0 and (piece := os.pread(file.fileno(), nbytes, offset)):
+    while nbytes > 0 and (piece := _platform.read_at(file.fileno(), nbytes, offset)):
         pieces.append(piece)
         offset += len(piece)
         nbytes -= len(piece)

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
+from tfrkit import _platform
 from tfrkit.errors import StorageError
 from tfrkit.outputs.target import require_output
 from tfrkit.storage.base import explain_os_error
@@ -146,7 +147,7 @@ class StagedFolder:
 
     def _create(self, name: str) -> int:
         self.make_folder(os.path.dirname(name))
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _platform.O_CLOEXEC | _platform.O_NOFOLLOW
         try:
             descriptor = os.open(os.path.join(self._root, name), flags, 0o666)
         except OSError as error:

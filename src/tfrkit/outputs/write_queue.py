@@ -9,6 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tfrkit import _platform
 from tfrkit.errors import TfrkitError
 from tfrkit.storage.base import explain_os_error
 
@@ -83,7 +84,7 @@ class NewFile(OutputFile):
             return
         how = os.O_APPEND if self._is_made else os.O_CREAT | os.O_EXCL
         try:
-            self.descriptor = os.open(self.name, os.O_WRONLY | os.O_CLOEXEC | how, 0o666)
+            self.descriptor = os.open(self.name, os.O_WRONLY | _platform.O_CLOEXEC | how, 0o666)
         except OSError as error:
             raise explain_os_error(error, self.name, verb="write", more=", no partial file was left") from None
         self._is_made = True

@@ -14,7 +14,7 @@ import os
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from tfrkit import _native
+from tfrkit import _native, _platform
 from tfrkit._limits import LIMITS
 from tfrkit._threads import count_cores, map_ahead
 from tfrkit.codec.columns import BytesColumn
@@ -103,7 +103,7 @@ def _read_stretch(descriptor: int, start: int, stop: int) -> bytes | None:
     """Read all bytes of a range; None if the file was truncated."""
     pieces = []
     # The operating system reads at most 2 GB at a time.
-    while start < stop and (piece := os.pread(descriptor, stop - start, start)):
+    while start < stop and (piece := _platform.read_at(descriptor, stop - start, start)):
         pieces.append(piece)
         start += len(piece)
     return b"".join(pieces) if start == stop else None
@@ -111,10 +111,10 @@ def _read_stretch(descriptor: int, start: int, stop: int) -> bytes | None:
 
 def _find_first_row(descriptor: int, file: CsvFile) -> int | None:
     """Return the offset of the first row after byte order mark and header; None if the end of the header is unclear."""
-    mark = 3 if os.pread(descriptor, 3, 0) == b"\xef\xbb\xbf" else 0
+    mark = 3 if _platform.read_at(descriptor, 3, 0) == b"\xef\xbb\xbf" else 0
     if not file.has_header:
         return mark
-    head = os.pread(descriptor, _MAX_HEADER_NBYTES, mark)
+    head = _platform.read_at(descriptor, _MAX_HEADER_NBYTES, mark)
     stop = _native.find_csv_row_end(head, file.separator, first=True)
     # A carriage return without a line feed ends a header, too; such files are left to the slow path.
     return mark + stop if stop and b"\r" not in head[:stop].removesuffix(b"\r\n") else None
@@ -148,7 +148,7 @@ def _guess(descriptor: int, file: CsvFile, start: int, size: int) -> list[Guesse
     seen: list[set[str]] = [set() for _ in file.columns]
     for place in range(_NUM_PLACES):
         offset = start + (size - start) * place // _NUM_PLACES
-        piece = os.pread(descriptor, LIMITS.csv_sample_nbytes, offset)
+        piece = _platform.read_at(descriptor, LIMITS.csv_sample_nbytes, offset)
         # The last line may be cut off, so it is used only at the end of the file.
         text = piece[: None if offset + len(piece) == size else piece.rfind(b"\n") + 1].decode("utf-8", "replace")
         rows = _read_rows(text, file) if place == 0 else _find_rows(text, file)

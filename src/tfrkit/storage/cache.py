@@ -12,13 +12,12 @@ blocks are dropped. A block that fails its checksum is fetched again.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import struct
 from collections.abc import Iterator, Sequence
 
-from tfrkit import _native
+from tfrkit import _native, _platform
 from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
 from tfrkit.storage.base import explain_os_error
@@ -88,16 +87,16 @@ class BlockCache:
     @contextlib.contextmanager
     def _lock(self) -> Iterator[int]:
         """Yield the descriptor of `.size`, locked."""
-        descriptor = os.open(os.path.join(self._folder, ".size"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(os.path.join(self._folder, ".size"), os.O_RDWR | os.O_CREAT | _platform.O_CLOEXEC, 0o666)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _platform.lock_file(descriptor, wait=True)
             yield descriptor
         finally:
             os.close(descriptor)
 
     def _make_room(self, descriptor: int, nbytes: int) -> None:
         """Count a new block, and drop the blocks used longest ago if there is no room. The caller holds the lock."""
-        stored = os.pread(descriptor, _SIZE.size, 0)
+        stored = _platform.read_at(descriptor, _SIZE.size, 0)
         size = (_SIZE.unpack(stored)[0] if len(stored) == _SIZE.size else self._max_nbytes) + nbytes
         if size > self._max_nbytes:
             blocks = sorted(self._list_blocks())

@@ -13,7 +13,7 @@ import threading
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, Self
 
-from tfrkit import _native
+from tfrkit import _native, _platform
 from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
 from tfrkit.storage.base import ByteSource, LocalRanges, explain_os_error
@@ -141,7 +141,7 @@ class LocalReader(LocalRanges):
             descriptor = self._open().fileno()
             while nbytes > 0:
                 try:
-                    piece = os.pread(descriptor, nbytes, offset)
+                    piece = _platform.read_at(descriptor, nbytes, offset)
                 except OSError as error:
                     raise explain_os_error(error, self.name, verb="read") from None
                 if not piece:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from tfrkit import _native
+from tfrkit import _native, _platform
 from tfrkit.errors import StorageError
 from tfrkit.storage.base import describe_os_error
 
@@ -57,7 +57,7 @@ def sync_tree(root: str, name: str) -> None:
 
 def _sync_disk(root: str, name: str) -> bool:
     """Sync the whole disk of `root`; return False if not supported."""
-    descriptor = os.open(root, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(root, os.O_RDONLY | _platform.O_CLOEXEC)
     try:
         _native.sync_disk(descriptor)
     except OSError as error:
@@ -71,7 +71,7 @@ def _sync_disk(root: str, name: str) -> bool:
 
 def sync_path(path: str) -> None:
     """Make one file or folder durable; raises `OSError`."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | _platform.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

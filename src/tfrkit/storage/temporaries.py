@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import os
 import re
@@ -25,7 +24,7 @@ import tempfile
 import time
 from functools import cache
 
-from tfrkit import _native
+from tfrkit import _native, _platform
 from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
 from tfrkit.storage.base import describe_os_error
@@ -254,14 +253,14 @@ def sweep_folder(folder: str) -> None:
 
 def _remove_abandoned(path: str, start: str, *, is_lock: bool) -> None:
     """Remove a temporary file, or a lock file and its folder, if the lock is free. May raise `OSError`."""
-    flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+    flags = os.O_RDWR | _platform.O_NONBLOCK | _platform.O_CLOEXEC | _platform.O_NOFOLLOW
     descriptor = os.open(path, flags)  # a folder cannot be opened this way: it is removed with its lock file
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return
         if not (_native.is_local_disk(descriptor) or start == _name_start() != _UNKNOWN_START):
             return
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _platform.lock_file(descriptor, wait=False)
         if not _is_at(descriptor, path):
             return  # another process just placed or removed it
         if is_lock:
@@ -283,11 +282,11 @@ def _create_locked(target: str, ending: str) -> tuple[str, int]:
     while True:
         name = f".{base}.{os.getpid()}-{_name_start()}{secrets.token_hex(4)}{kind}"
         path = os.path.join(folder, name)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _platform.O_CLOEXEC, 0o666)
         if not kind.startswith(".tfrkit"):
             return path, descriptor
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _platform.lock_file(descriptor, wait=False)
             if _is_at(descriptor, path):
                 return path, descriptor
         except BlockingIOError:

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import shlex
 import shutil
 from collections.abc import Iterator
 from types import TracebackType
 
+from tfrkit import _platform
 from tfrkit.errors import StorageError, UnfinishedChangeError
 from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.sync import sync_folder, sync_tree
@@ -225,12 +225,12 @@ def _remove_pending(folder: str) -> None:
 def _lock(folder: str) -> Iterator[None]:
     """Lock a folder against changes by other processes. The system releases the lock when this process ends."""
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(folder, os.O_RDONLY | _platform.O_CLOEXEC)
     except OSError as error:
         raise explain_os_error(error, folder) from None
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _platform.lock_file(descriptor, wait=False)
         except BlockingIOError:
             raise StorageError(
                 "another process is changing this folder", shard=folder, hint="wait until it is done"

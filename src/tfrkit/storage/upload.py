@@ -196,6 +196,6 @@ class Lease:
 
 def _read_boot() -> str:
     """Return what identifies this start of the machine: process numbers start again with it."""
-    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
         return file.read().strip()
     return ""

@@ -57,7 +57,7 @@ def _find_base() -> str | None:
     try:
         from jupyter_core.paths import jupyter_runtime_dir
 
-        text = Path(jupyter_runtime_dir(), f"jpserver-{process_id}.json").read_text()
+        text = Path(jupyter_runtime_dir(), f"jpserver-{process_id}.json").read_text(encoding="utf-8")
         base = json.loads(text).get("base_url")
     except (ImportError, OSError, ValueError, AttributeError):
         return None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import resource
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
+from tfrkit._platform import find_address_space
 from tfrkit.outputs.sizes import parse_size
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def parse_timeout(timeout: float | None) -> float | None:
 def find_memory() -> int:
     """Return the bytes of memory this process may use: all of the machine, or the limit of a container or process."""
     bounds = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    bounds += [bound for bound in resource.getrlimit(resource.RLIMIT_AS) if bound != resource.RLIM_INFINITY]
+    bounds += find_address_space()
     for path in _list_cgroup_files():
         with contextlib.suppress(OSError, ValueError), open(path, encoding="ascii") as file:
             bounds.append(int(file.read()))  # or "max"
@@ -59,9 +59,10 @@ def find_memory() -> int:
 
 def require_address_space() -> None:
     """Raise `MemoryError` if a limit of this process (`ulimit -v`) leaves too little for DuckDB to start."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY:
+    limits = find_address_space()
+    if not limits:
         return
+    limit = limits[0]
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")

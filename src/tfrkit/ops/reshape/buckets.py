@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit import _native
+from tfrkit import _native, _platform
 from tfrkit._types import UInt64Array
 from tfrkit.errors import StorageError
 from tfrkit.outputs.write_queue import OutputFile, WriteQueue
@@ -132,7 +132,7 @@ def _open_unnamed(folder: str) -> int:
     """Open an unnamed file in a folder, removed when it is closed."""
     if hasattr(os, "O_TMPFILE"):
         try:
-            return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            return os.open(folder, os.O_TMPFILE | os.O_RDWR | _platform.O_CLOEXEC, 0o600)
         except OSError:
             pass  # not every file system supports O_TMPFILE
     descriptor, path = tempfile.mkstemp(prefix=".bucket-", dir=folder)
