@@ -40,8 +40,8 @@ try_python() {
   "$2" -m venv "$home/venv"
   CC=/bin/false CXX=/bin/false "$home/venv/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
     --find-links "$dist" "tfrkit==$(release/version.sh)" 2>&1 | { grep -v '^WARNING: Location' || true; }
-  cp examples/demo.py "$home"
-  (cd "$home" && venv/bin/python demo.py >demo.log 2>&1 && venv/bin/tfr --version && venv/bin/python -m tfrkit --version >/dev/null) ||
+  cp -r examples "$home"
+  (cd "$home" && venv/bin/python examples/demo.py >demo.log 2>&1 && venv/bin/tfr --version && venv/bin/python -m tfrkit --version >/dev/null) ||
     { tail -n 20 "$home/demo.log"; fail "the demo failed on $1"; }
   [ -e "$home/venv/share/man/man1/tfr.1" ] || fail "no manual pages on $1"
   echo "$1: $("$home/venv/bin/python" -c 'import sys, tfrkit._core as core; print(sys.version.split()[0], core.__file__.rpartition("/")[2])')"

@@ -15,6 +15,7 @@
 #include <array>
 
 #include "core/base/bytes.h"
+#include "core/base/cpu_x86.h"
 #include "core/frames/crc32c_algebra.h"
 
 // For clang 14 and newer the instruction is a separate target feature that sse4.2 does not always imply.
@@ -320,14 +321,10 @@ TFRKIT_PCLMUL uint32_t ExtendVpclmul512(uint32_t crc, const uint8_t* data, size_
 
 // ---- the list ------------------------------------------------------------------------------
 
-bool HasSse42() { return __builtin_cpu_supports("sse4.2"); }
-bool HasPclmul() { return HasSse42() && __builtin_cpu_supports("pclmul"); }
-bool HasVpclmul256() {
-  return HasPclmul() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vpclmulqdq");
-}
-bool HasVpclmul512() {
-  return HasVpclmul256() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl");
-}
+bool HasSse42() { return GetX86Features().has_sse42; }
+bool HasPclmul() { return HasSse42() && GetX86Features().has_pclmul; }
+bool HasVpclmul256() { return HasPclmul() && GetX86Features().has_avx2 && GetX86Features().has_vpclmul; }
+bool HasVpclmul512() { return HasVpclmul256() && GetX86Features().has_avx512; }
 
 constexpr Crc32cVariant kVariants[] = {
     {"sse42", HasSse42, ExtendSse42, OfU64Sse42},

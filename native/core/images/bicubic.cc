@@ -5,6 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include "core/base/cpu_x86.h"
+
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 #define TFRKIT_HAS_AVX2 1
@@ -327,7 +329,7 @@ bool ResizeBicubic(const ImageView& source, const ImageSpan& target) {
   BlendRows blend_rows = BlendRowsPortable;
   Merge to_gray = ToGrayPortable;
 #ifdef TFRKIT_HAS_AVX2
-  if (__builtin_cpu_supports("avx2")) {
+  if (GetX86Features().has_avx2) {
     blend_columns = BlendColumnsAvx2;
     blend_rows = BlendRowsAvx2;
     to_gray = ToGrayAvx2;

@@ -1,6 +1,7 @@
 // The resize on x86-64 with AVX2: pairs of taps through one multiply-and-add of 16-bit numbers.
 //
 // Each function carries its own target attribute, so that the file needs no compiler flags.
+#include "core/base/cpu_x86.h"
 #include "core/images/resize_variants.h"
 
 #if defined(__x86_64__)
@@ -192,7 +193,7 @@ TFRKIT_AVX2 void BlendColumnsAvx2(const int16_t* row, const Axis& axis, size_t c
 }
 
 constexpr std::array<ResizeVariant, 1> kVariants = {{
-    {"avx2", [] { return __builtin_cpu_supports("avx2") != 0; }, BlendRowsAvx2, BlendColumnsAvx2, true},
+    {"avx2", [] { return GetX86Features().has_avx2; }, BlendRowsAvx2, BlendColumnsAvx2, true},
 }};
 
 }  // namespace

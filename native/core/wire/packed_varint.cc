@@ -2,13 +2,15 @@
 
 #include <bit>
 
+#include "core/base/cpu_x86.h"
+
 namespace tfrkit {
 namespace {
 
 bool AlwaysSupported() { return true; }
 
 #if defined(__x86_64__)
-bool HasBmi2() { return __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("avx2"); }
+bool HasBmi2() { return GetX86Features().has_bmi2 && GetX86Features().has_avx2; }
 #endif
 
 constexpr PackedVarintVariant kVariants[] = {
