@@ -270,6 +270,7 @@ compilers: .venv/.tools  ## build and run the C++ tests with every g++ and clang
 .PHONY: lint
 lint: .venv/.installed build-native  ## ruff, mypy --strict, clang-format, warnings of the compiler, the committed stub
 	.venv/bin/ruff check .
+	.venv/bin/ruff check --preview --select PLW1514 src  # an encoding for every text file: Windows has another
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/clang-format --dry-run -Werror $(NATIVE_FORMATTED)
