@@ -1,4 +1,4 @@
-// Compiled by `make cross`, never run by us: README says so.
+// For `make cross`; never run by us.
 #if defined(_WIN32)
 
 #define WIN32_LEAN_AND_MEAN
