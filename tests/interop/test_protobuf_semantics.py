@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError
 
 import tfrkit as tfr
 from tfrkit import _native
+from tfrkit.testing import reference
 
 VARINT, FIXED64, LEN, GROUP, END_GROUP, FIXED32 = range(6)
 NUM_MESSAGES = 3000
@@ -223,6 +224,83 @@ def test_truncated_messages_fail_where_protobuf_fails(seed):
             fault = builder.append_record(piece)
             found_kind = fault.kind if fault is not None else None
             assert (found_kind != "wire") == is_valid, (piece.hex(), found_kind)
+
+
+def mutate(rng: random.Random, payload: bytes) -> bytes:
+    """A few random changes: flipped bits, lost and inserted bytes, pieces copied elsewhere."""
+    data = bytearray(payload)
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        at, size = rng.randrange(len(data) + 1), rng.choice((1, 1, 2, 5))
+        action = rng.randrange(4)
+        if action == 0 and at < len(data):
+            data[at] ^= 1 << rng.randrange(8)
+        elif action == 1:
+            del data[at : at + size]
+        elif action == 2:
+            data[at:at] = rng.choice((rng.randbytes(size), b"\x0a", b"\x12", b"\x1a", b"\x80", b"\x00"))
+        else:
+            start = rng.randrange(len(data) + 1)
+            data[at:at] = data[start : start + size]
+    return bytes(data)
+
+
+def test_random_bytes_are_refused_or_read_as_protobuf_does(seed):
+    """Bytes that are mostly malformed: the same ones are refused, and the others have the same values."""
+    rng = random.Random(seed)
+    wire = WireWriter(rng)
+    num_valid = 0
+    for _ in range(2 * NUM_MESSAGES):
+        payload = mutate(rng, wire.example())
+        # The reference reads every feature; columns leave those unread that were not requested.
+        try:
+            reference.parse_example(payload)
+            is_refused = False
+        except reference.ReferenceFault:
+            is_refused = True
+        try:
+            expected = oracle.plain_example(payload)
+        except DecodeError:
+            # Protobuf refuses names that are not UTF-8; to us a name is bytes.
+            assert is_refused or not is_utf8_throughout(payload), payload.hex()
+            continue
+        num_valid += 1
+        assert not is_refused, payload.hex()
+        builder = _native.ColumnBuilder("example", [(b"a", "int64", False, -1)])
+        if builder.append_record(payload) is None:
+            values, _, _, presence, *_ = builder.finish()[0]
+            kind, wanted = expected.get("a", (None, []))
+            assert values.tolist() == (wanted if kind == "int64" else []), payload.hex()
+            assert (presence is None or presence[0] == 2) == (kind == "int64"), payload.hex()
+    assert num_valid > NUM_MESSAGES // 10
+
+
+def is_utf8_throughout(payload: bytes) -> bool:
+    try:
+        payload.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def test_what_both_read_parse_example_reads_the_same(seed):
+    """TensorFlow's own fast parser, on unusual and on damaged bytes: where both read, both read the same."""
+    rng = random.Random(seed)
+    wire = WireWriter(rng)
+    spec = {"a": tf.io.VarLenFeature(tf.int64)}
+    num_read = 0
+    for number in range(600):
+        payload = wire.example() if number % 2 else mutate(rng, wire.example())
+        builder = _native.ColumnBuilder("example", [(b"a", "int64", False, -1)])
+        if builder.append_record(payload) is not None:
+            continue
+        try:
+            theirs = tf.io.parse_single_example(payload, spec)["a"].values.numpy().tolist()
+        except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
+            # It takes fewer forms than protobuf does, and quotes bytes in its message that are no text.
+            continue
+        num_read += 1
+        assert builder.finish()[0][0].tolist() == theirs, payload.hex()
+    assert num_read > 100
 
 
 def join_entries(map_message) -> bytes:

@@ -77,9 +77,9 @@ class Runner:
     def __init__(self, root: Path) -> None:
         self.root = root
         # Imported once, here: what is tried is the command, not the start of the interpreter.
-        from tfrkit.cli.main import COMMANDS
+        from tfrkit.testing.commands import find_commands
 
-        list(COMMANDS.values())
+        find_commands()
         self._control: Control | None = None
         if path := os.environ.get("TFRKIT_FAULTS"):
             with open(path, "r+b") as file:

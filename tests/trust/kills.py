@@ -33,8 +33,10 @@ def list_wrong(trial: Trial, options: argparse.Namespace, chooser: random.Random
 def find_wrong(trial: Trial, number: signal.Signals, after: float) -> str | None:
     try:
         got = trial.start(signal_after=(number, after))
-        if got.code == -signal.SIGTERM and trial.is_untouched():
-            return None  # it came before the command was there to handle it
+        # It came before the command was there to handle it.
+        is_early = got.code == -signal.SIGTERM or "\n    def main() -> None:\n" in got.messages
+        if is_early and trial.is_untouched():
+            return None
         if got.code not in (trial.whole.code, ENDS[number]):
             return f"exit {got.code}: {got.messages.strip()}"
         left = trial.find_leftovers() if number != signal.SIGKILL else None

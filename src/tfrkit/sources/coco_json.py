@@ -79,8 +79,10 @@ def parse_coco(data: bytes, path: str, *, masks: bool = False) -> CocoData:
             seen.add(identifier)
         try:
             _read_annotation(coco, image, entry, where, masks)
-        except ValueError as error:
-            coco.problems.append(Problem(where, str(error), input=place))
+        except (ValueError, OverflowError) as error:
+            # An integer of hundreds of digits is no float.
+            reason = str(error) if isinstance(error, ValueError) else "a number is too large"
+            coco.problems.append(Problem(where, reason, input=place))
             image.is_bad = True
     return coco
 
@@ -175,7 +177,7 @@ def _read_annotation(coco: CocoData, image: CocoImage, entry: Mapping[str, Any],
         image.captions.append(entry["caption"])
         return
     category = entry.get("category_id")
-    if category not in coco.categories:
+    if not isinstance(category, int) or category not in coco.categories:
         raise ValueError(f"category_id {category!r:.40} does not belong to a category")
     corners = _read_box(entry.get("bbox"))
     area = entry.get("area")
