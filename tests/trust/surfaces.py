@@ -87,11 +87,23 @@ def fix_index(data: bytes) -> bytes:
         return data
     header = bytearray(data[:92])
     (num_records,) = struct.unpack_from("<Q", header, 40)
-    middle = 96 + 8 * num_records
+    (page,) = struct.unpack_from("<I", header, 80)
+    num_pages = -(-num_records // page) if page else 0
+    start = 96 + (num_pages + num_pages % 2) * 4
+    middle = start + 8 * num_records
+    body = data[96:]
     if middle <= len(data):
+        offsets = data[start:middle]
+        sums = b"".join(
+            struct.pack("<I", _native.crc32c(offsets[at : at + 8 * page]))
+            for at in range(0, len(offsets), 8 * page or 1)
+        )
+        sums = sums if page else b""
+        body = sums + bytes(start - 96 - len(sums)) + data[start:]
         struct.pack_into("<Q", header, 64, len(data) - middle)
-        struct.pack_into("<II", header, 72, _native.crc32c(data[96:middle]), _native.crc32c(data[middle:]))
-    return bytes(header) + struct.pack("<I", _native.crc32c(bytes(header))) + data[96:]
+        first = _native.crc32c(sums if page else offsets)
+        struct.pack_into("<II", header, 72, first, _native.crc32c(data[middle:]))
+    return bytes(header) + struct.pack("<I", _native.crc32c(bytes(header))) + body
 
 
 @functools.cache
