@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import subprocess
 import sys
 
@@ -99,3 +101,15 @@ def test_commands_print_the_same_with_relative_paths(dataset, dask_client):
         there = subprocess.run([*command, *on_cluster], cwd=dataset.parent, capture_output=True, text=True, check=False)
         assert json.loads(there.stdout) == json.loads(here.stdout)
         assert there.returncode == here.returncode
+
+
+def test_cluster_that_dask_starts_prints_nothing(sound):
+    """Not even if the port of its page is taken."""
+    command = [sys.executable, "-m", "tfrkit", "count", str(sound), "--engine", "dask", "--format", "json"]
+    with socket.socket() as taken:
+        with contextlib.suppress(OSError):
+            taken.bind(("0.0.0.0", 8787))
+            taken.listen()
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["records"] == 4000
+    assert done.stderr == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import time
 from collections.abc import Sequence
@@ -24,7 +25,10 @@ class DaskCluster:
         try:
             self._client = self._dask.default_client()
         except ValueError:
-            self._client = self._dask.Client(address, set_as_default=False)
+            # A cluster of our own: any free port for its page, and no log of workers that end with it.
+            quiet: dict[str, Any] = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL}
+            own = quiet if address is None else {}
+            self._client = self._dask.Client(address, set_as_default=False, **own)
             self._is_ours = True
         self._errors = (self._dask.scheduler.KilledWorker, self._dask.CancelledError, self._dask.comm.CommClosedError)
         self._enter: Any = None
