@@ -186,9 +186,9 @@ build/view/axe.min.js: Makefile
 	touch $@
 
 .PHONY: remote-test
-remote-test: .venv-remote/.installed build/azurite/.installed  ## object storage: S3, GCS, Azure and HTTP on servers of this machine, with faults
+remote-test: .venv-remote/.installed build/azurite/.installed  ## object storage: S3, GCS, Azure and HTTP on servers of this machine, with faults (TIMES=100: that many kills)
 	tests/remote/install_nginx.sh
-	.venv-remote/bin/python -m pytest tests/remote -n $(JOBS) $(ARGS)
+	TFR_KILLS=$(or $(TIMES),3) .venv-remote/bin/python -m pytest tests/remote -n $(JOBS) $(ARGS)
 
 build/azurite/.installed: Makefile
 	@command -v npm >/dev/null || { echo 'remote-test needs npm, for $(AZURITE)' >&2; exit 1; }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import pickle
 import random
 import subprocess
 import sys
@@ -19,6 +20,10 @@ from places import KEYS, WRITABLE, Place
 from servers import FaultServer, Started
 
 import tfrkit as tfr
+from tfrkit._limits import LIMITS
+from tfrkit.build.task import JoinTask
+from tfrkit.build.upload_task import UploadTask
+from tfrkit.storage.options import given_options
 from tfrkit.testing.commands import run_command
 
 BUILD = ["build", "table", "{source}", "-o", "{out}", "--split", "train=.8,test=.2", "--shards", "train=3,test=1"]
@@ -176,16 +181,43 @@ def test_one_file_is_built_with_its_sidecars(make_place: Callable[[str], Place],
 
 
 def test_faults_of_the_store_do_not_change_the_result(
-    fault_server: FaultServer, make_place: Callable[[str], Place], source: Path, tmp_path: Path
+    fault_server: FaultServer,
+    make_place: Callable[[str], Place],
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     place = make_place("s3-fault")
     run_command(fill(BUILD, source, tmp_path / "out"))
-    for seed in range(5):
-        fault_server.set_faults(slow_down=0.05, cut=0.02, lost=0.05, seed=seed)
+    monkeypatch.setattr(LIMITS, "stall_seconds", 1.0)
+    for seed in range(3):
+        fault_server.set_faults(slow_down=0.05, cut=0.02, stall=0.01, flip=0.001, lost=0.02, seed=seed)
         ran = run_command([*fill(BUILD, source, f"{place.address}/{seed}/out"), *place.words()])
         assert (ran.exit_code, ran.stderr) == (0, "seed 0\n")
         fault_server.set_faults()
         assert read_place(place, f"{seed}/out/") == read_folder(tmp_path / "out")
+
+
+def test_keys_are_in_no_message_journal_task_or_object_of_a_build(
+    fault_server: FaultServer, make_place: Callable[[str], Place], source: Path
+) -> None:
+    place = make_place("s3-fault")
+    words = [*fill(BUILD, source, f"{place.address}/out"), *place.words()]
+    said = ""
+    for faults in ({"deny": 1.0}, {"deny": 1, "only": "^PUT .*00002-of"}, {"slow_down": 0.3}):
+        fault_server.set_faults(**faults)
+        ran = run_command(words)
+        said += ran.stdout + ran.stderr
+        fault_server.set_faults()
+        said += "".join((place.fetch(name) or b"").decode("latin-1") for name in place.names())
+    with place.used():
+        address = f"{place.address}/x"
+        task = UploadTask(JoinTask("x", 1), address, given_options([address]))
+        said += repr(task) + pickle.dumps(task).decode("latin-1")
+    assert place.address in said
+    for name in ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "AZURE_STORAGE_ACCOUNT_KEY"):
+        assert KEYS[name] not in said
+    assert "Signature" not in said
 
 
 def test_build_with_bad_inputs_leaves_nothing(make_place: Callable[[str], Place], tmp_path: Path) -> None:

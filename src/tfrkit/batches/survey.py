@@ -112,10 +112,20 @@ class Surveyed:
     stop: threading.Event | None = None  # ends a long survey, with InterruptedError
 
     def add_shard(
-        self, shard: Shard, policy: Policy, *, max_records: int | None = None, sizes: RecordSizes | None = None
+        self,
+        shard: Shard,
+        policy: Policy,
+        *,
+        max_records: int | None = None,
+        sizes: RecordSizes | None = None,
+        is_short: bool = False,
     ) -> int:
-        """Add the records of a shard, or its first `max_records`, and their sizes; return the number of records."""
-        stream = FrameStream(shard, policy)
+        """Add the records of a shard, or its first `max_records`, and their sizes; return the number of records.
+
+        With `is_short`, those of a remote, uncompressed shard that one request brings are enough.
+        """
+        is_short = is_short and shard.reader.is_remote and shard.compression == "none"
+        stream = FrameStream(shard, policy, ahead=not is_short)
 
         def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
             left = 1 << 62 if max_records is None else max_records - stream.record
@@ -125,6 +135,8 @@ class Surveyed:
             return found
 
         while stream.record != max_records and stream.step(consume):
+            if is_short and stream.record:
+                break
             if self.stop is not None and self.stop.is_set():
                 raise InterruptedError("the survey was stopped")
         shard.reader.park()
@@ -197,7 +209,7 @@ def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
     lenient = Policy(policy.verify, "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     surveyed = Surveyed()
     for shard in shards[:_SAMPLED_SHARDS]:
-        surveyed.add_shard(shard, lenient, max_records=_SAMPLED_RECORDS)
+        surveyed.add_shard(shard, lenient, max_records=_SAMPLED_RECORDS, is_short=True)
     return surveyed.infer().schema
 
 
@@ -212,7 +224,7 @@ def note_kinds(paths: Sequence[str]) -> list[str]:
         surveyed = Surveyed()
         shard = Shard.open(path)
         try:
-            surveyed.add_shard(shard, lenient, max_records=_SAMPLED_RECORDS)
+            surveyed.add_shard(shard, lenient, max_records=_SAMPLED_RECORDS, is_short=True)
         finally:
             shard.close()
         if surveyed.decoded_kind == "raw":

@@ -189,7 +189,8 @@ class FrameStream:
     stream starts at the first frame, or at frame `record`, which is at byte `start`. In a compressed shard it starts
     with the member stored at byte `member`, and offsets count from `start`. With `within`, it reads a stretch of a
     file whose headers were checked. With `releases`, pages of a mapped file are released after reading; pass False if
-    other readers still use the pages. `verify` overrides the policy's choice of checksums.
+    other readers still use the pages. `verify` overrides the policy's choice of checksums. Without `ahead` bytes of
+    a remote file are not requested before they are read.
     """
 
     def __init__(
@@ -204,6 +205,7 @@ class FrameStream:
         within: Stretch | None = None,
         releases: bool = True,
         verify: Verify | None = None,
+        ahead: bool = True,
     ) -> None:
         self.shard = shard
         self._policy = policy
@@ -225,7 +227,7 @@ class FrameStream:
         elif shard.compression == "none" and (span := shard.reader.span()) is not None:
             self._windows = SpanWindows(shard.reader, span, start, None, releases=releases)
         else:
-            self._windows = InflateWindows(shard, member, start, checks=policy.verify != "none")
+            self._windows = InflateWindows(shard, member, start, checks=policy.verify != "none", ahead=ahead)
 
     @property
     def offset(self) -> int:

@@ -46,14 +46,14 @@ class SpanWindows:
 class InflateWindows:
     """Windows of a compressed shard, a remote one, or a pipe, inflated one after the other."""
 
-    def __init__(self, shard: Shard, member: int, base: int, *, checks: bool) -> None:
+    def __init__(self, shard: Shard, member: int, base: int, *, checks: bool, ahead: bool = True) -> None:
         self._shard = shard
         self._checks = checks and shard.reader.is_remote
         self.source: InflateReader | ByteReader | ByteStream = shard.reader
         if shard.compression != "none":
             self.source = InflateReader(shard.reader, shard.compression, start=member)
         elif shard.nbytes is not None:
-            self.source = shard.reader.stream(base)
+            self.source = shard.reader.stream(base, ahead=ahead)
         self.data: ByteSource = b""
         self.start = 0
         self.stop = 0

@@ -45,7 +45,7 @@ def holds_examples(shard: Shard) -> bool:
     sample = Surveyed()
     policy = Policy("all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     try:
-        sample.add_shard(shard, policy, max_records=_SAMPLE_RECORDS)
+        sample.add_shard(shard, policy, max_records=_SAMPLE_RECORDS, is_short=True)
     except LimitError:
         return True  # only Examples have names to count
     return sample.decoded_kind != "raw"
@@ -59,7 +59,7 @@ def cut_shard(shard: Shard) -> Iterator[Stretch]:
     header is damaged.
     """
     rest = held = Stretch(shard, b"", 0, shard.nbytes or 0, 0, 0, 0)
-    if shard.compression == "none" and rest.nbytes > 2 * LIMITS.check_nbytes:
+    if shard.compression == "none" and (rest.nbytes > 2 * LIMITS.check_nbytes or shard.reader.is_remote):
         stream = FrameStream(shard, Policy("lengths"), releases=False)
         try:
             while stretch := stream.take(_native.check_frames, max_nbytes=LIMITS.check_nbytes):

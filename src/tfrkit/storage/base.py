@@ -50,10 +50,11 @@ class ByteReader(Protocol):
     def is_remote(self) -> bool:
         """Whether bytes come over a network: they may be wrong once, and each read has a latency."""
 
-    def stream(self, start: int, *, fresh: bool = False) -> ByteStream:
+    def stream(self, start: int, *, fresh: bool = False, ahead: bool = True) -> ByteStream:
         """Return the bytes from `start` on, which a remote reader requests ahead; for a file without a span.
 
-        `fresh` reads them past any cache.
+        `fresh` reads them past any cache. Without `ahead` nothing is requested before it is read: for a look at the
+        first records.
         """
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]], *, fresh: bool = False) -> list[bytes]:
@@ -89,7 +90,7 @@ class LocalRanges:
     listing: Listing | None = None
     is_remote = False
 
-    def stream(self: ByteReader, start: int, *, fresh: bool = False) -> ByteStream:
+    def stream(self: ByteReader, start: int, *, fresh: bool = False, ahead: bool = True) -> ByteStream:
         return _Stream(self, start)
 
     def read_ranges(self: ByteReader, ranges: Sequence[tuple[int, int]], *, fresh: bool = False) -> list[bytes]:

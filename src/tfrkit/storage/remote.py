@@ -166,10 +166,10 @@ class RemoteReader:
                 f"the object has another size than listed, {self.size} bytes listed, {info.nbytes} now", shard=self.name
             )
 
-    def stream(self, start: int, *, fresh: bool = False) -> RemoteStream:
+    def stream(self, start: int, *, fresh: bool = False, ahead: bool = True) -> RemoteStream:
         if fresh:
             COUNTS.add(fetched_again=1)
-        return RemoteStream(self, start, fresh=fresh)
+        return RemoteStream(self, start, fresh=fresh, ahead=ahead)
 
     def read(self, nbytes: int) -> bytes:
         if self._stream is None:
@@ -209,8 +209,9 @@ def read_many(wanted: Sequence[tuple[ByteReader, Sequence[tuple[int, int]]]]) ->
 class RemoteStream:
     """The bytes of an object from a position on, in blocks that are requested ahead. Use it from one thread."""
 
-    def __init__(self, reader: RemoteReader, start: int, *, fresh: bool = False) -> None:
+    def __init__(self, reader: RemoteReader, start: int, *, fresh: bool = False, ahead: bool = True) -> None:
         self._reader = reader
+        self._is_ahead = ahead
         self._fresh = fresh
         self._next = start  # of the next request
         self._size = reader.size or 0
@@ -227,8 +228,9 @@ class RemoteStream:
                 return memoryview(b"")
             self._pieces.extend(piece for piece in self._pending.popleft().result() if len(piece))
             # The more was read, the more will be: a reader of the first records should not fetch the file.
-            self._num_blocks = min(2 * self._num_blocks, LIMITS.stream_blocks)
-            self._request_ahead()
+            if self._is_ahead:
+                self._num_blocks = min(2 * self._num_blocks, LIMITS.stream_blocks)
+                self._request_ahead()
         piece = self._pieces[0]
         if len(piece) <= nbytes:
             return self._pieces.popleft()

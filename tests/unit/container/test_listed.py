@@ -262,3 +262,15 @@ def test_records_of_a_batch_are_requested_together(store: FakeStore, monkeypatch
     [batch] = rows.batch(20)
     data = [row for row in store.log if row[1].startswith("plain/plain-train") and row[3] - row[2] < 1000]
     assert len(batch["number"]) == 20 and len(data) == 20
+
+
+def test_verify_requests_each_byte_once_apart_from_short_samples(
+    store: FakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("block_nbytes", "first_block_nbytes"):
+        monkeypatch.setattr(LIMITS, name, 4096)
+    before = COUNTS.nbytes
+    assert run_command(["verify", "s3://bucket/plain"]).exit_code == 0
+    sizes = [len(data) for key, data in store.objects.items() if key.startswith("plain/plain-")]
+    # Six short looks at each shard: its first records, its first bytes, its index.
+    assert COUNTS.nbytes - before < sum(sizes) + len(sizes) * 7 * 4096
