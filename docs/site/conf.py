@@ -29,6 +29,7 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
+html_additional_pages = {"search": "search.html"}
 html_use_index = False
 html_domain_indices = False
 html_sidebars = {
