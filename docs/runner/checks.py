@@ -23,7 +23,7 @@ HEADINGS = {
     "docs/zh/index.md": ("tfrkit",),
 }
 # Options of other programs that pages name.
-FOREIGN = {"--rows", "--threads", "--rounds", "--update", "--fences", "--stamp"}
+FOREIGN = {"--rows", "--threads", "--rounds", "--records", "--update", "--fences", "--stamp"}
 
 
 def find_all_pages() -> list[Path]:
