@@ -13,7 +13,8 @@ namespace {
 
 // Batches that wait for each thread, at most: enough to even out batches that take longer than others.
 constexpr uint64_t kAheadPerThread = 4;
-// How much of a mapped file that is read in order stays mapped in after it was read.
+// How much of a mapped file that is read in order stays mapped in after it was read; `window_nbytes` of
+// _limits.py is that of Python.
 constexpr uint64_t kReleaseNbytes = uint64_t{16} << 20;
 
 template <class T>

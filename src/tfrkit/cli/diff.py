@@ -104,7 +104,7 @@ def describe_place(change: dict[str, Any]) -> str:
 
 
 def describe_values(feature: dict[str, Any]) -> str:
-    """Describe a feature's value before and after."""
+    """Describe how a feature differs between the two sides: both values, or the side that has it."""
     note = f"  ({feature['note']})" if feature["note"] else ""
     if feature["change"] == "changed":
         return f"{feature['a']} -> {feature['b']}{note}"

@@ -210,7 +210,7 @@ def print_numbers(result: dict[str, Any]) -> None:
 
 
 def print_bytes(result: dict[str, Any]) -> None:
-    """Print the features that hold bytes, and those without values of one type."""
+    """Print the features without numbers: those that hold bytes, no values, or values of several types."""
     rows = []
     for feature in result["features"]:
         if feature["numbers"] is not None:

@@ -58,7 +58,7 @@ class Cluster(Protocol):
         """Submit calls and return their futures, which are hashable."""
 
     def submit_elsewhere(self, payload: bytes, futures: Sequence[Any]) -> Any:
-        """Submit a call, if possible not to the workers that run these futures."""
+        """Submit a call, preferably to a worker that runs none of these futures."""
 
     def wait(self, seconds: float) -> Sequence[Any]:
         """Return the futures that are done since the last call; wait at most `seconds` for the first one."""

@@ -91,7 +91,7 @@ class _Node:
     depth: int
 
     def get(self, key: str) -> Any:
-        """Return the value of a snake_case key, which one of the styles spells in camelCase."""
+        """Return the value of a key given in snake_case; one of the two styles spells it in camelCase."""
         head, *tail = key.split("_")
         return self.content.get(key, self.content.get(head + "".join(map(str.title, tail))))
 

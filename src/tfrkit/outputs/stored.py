@@ -7,8 +7,9 @@ import os
 from collections.abc import Sequence
 from functools import partial
 
-from tfrkit.errors import Hint, Step, StorageError
+from tfrkit.errors import StorageError
 from tfrkit.outputs.staging import StagedFile, StagedFolder
+from tfrkit.outputs.target import exists_already
 from tfrkit.storage.addresses import has_scheme, normalize_address
 from tfrkit.storage.bucket import Bucket, bucket_of
 from tfrkit.storage.lookup import find_object
@@ -33,7 +34,7 @@ def require_free(address: str, *, sources: Sequence[str], force: bool) -> None:
     if address in map(normalize_address, sources):
         raise StorageError("the output is one of the files to read", shard=address, hint="choose another output")
     if not force and find_object(address):
-        raise _refuse(address)
+        raise exists_already(address)
 
 
 class StoredFile(StagedFile):
@@ -74,7 +75,7 @@ class StoredFolder(StagedFolder):
                 raise StorageError("the output holds the files to read", shard=path, hint="choose another folder")
         self._is_new = not any(map(bool, self._bucket.list(f"{self._key}/" if self._key else "")))
         if not self._is_new and not force:
-            raise _refuse(path)
+            raise exists_already(path)
         self._scratch = make_scratch("tfrkit-output")
         self._local = os.path.join(self._scratch.path, "out")
         try:
@@ -107,7 +108,3 @@ class StoredFolder(StagedFolder):
     def discard(self) -> None:
         super().discard()
         self._scratch.remove()
-
-
-def _refuse(address: str) -> StorageError:
-    return StorageError("the output exists already", shard=address, hint=Hint(Step("replace it: {force}", force=True)))

@@ -109,7 +109,12 @@ def require_output(path: str, *, sources: Iterable[str] = (), force: bool = Fals
             raise StorageError("the output is one of the files to read", shard=path, hint="choose another output")
     if force or (os.path.isdir(path) and not os.listdir(path)):
         return
-    raise StorageError("the output exists already", shard=path, hint=Hint(Step("replace it: {force}", force=True)))
+    raise exists_already(path)
+
+
+def exists_already(path: str) -> StorageError:
+    """Return the error for an output that would replace another one."""
+    return StorageError("the output exists already", shard=path, hint=Hint(Step("replace it: {force}", force=True)))
 
 
 def name_dataset(out: str) -> str:

@@ -49,7 +49,7 @@ def decode_run_lengths(coded: Mapping[str, Any], *, width: int, height: int) -> 
     """
     size = coded.get("size")
     if size != [height, width]:
-        raise ValueError(f"run lengths expected size [{height}, {width}] as the image, got {size!r:.64}")
+        raise ValueError(f"run lengths expected the size of the image, [{height}, {width}], got {size!r:.64}")
     counts = coded.get("counts")
     if isinstance(counts, (str, bytes)):
         runs = unpack_counts(counts)

@@ -42,7 +42,7 @@ def read_orientation(path: str) -> int:
 
 
 def explain_difference(path: str, declared: Size, size: Size, exif: ExifPolicy) -> tuple[str, Hint | None]:
-    """Return an explanation for a message that annotation and image differ in size, and a hint.
+    """Explain why annotation and image differ in size: a clause for the message, and a hint or None.
 
     `size` is the result of `measure_image_file`. If the annotation fits the image in its other orientation, the hint
     names the option for that.

@@ -268,7 +268,7 @@ class WebDatasetReader(RowReader):
         for suffix, offset, nbytes in members:
             data = reader.read_at(offset, nbytes)
             if len(data) != nbytes:
-                raise SourceError(f".{suffix} truncated, {nbytes} bytes expected, got {len(data)}")
+                raise SourceError(f"member .{suffix} is truncated, expected {nbytes} bytes, got {len(data)}")
             try:
                 row.update(self._convert(suffix, data))
             except ValueError as error:

@@ -69,7 +69,7 @@ class Yolo(DescribedSource):
         super().__post_init__()
         BoxFitter(self.boxes)
         if self.missing_labels not in ("empty", "fail"):
-            raise ValueError(f"missing labels expected 'empty' or 'fail', got {self.missing_labels!r:.64}")
+            raise ValueError(f"missing_labels expected 'empty' or 'fail', got {self.missing_labels!r:.64}")
 
     def scan(self, scratch: str) -> Scan:
         """Read every label file, and the header of every image."""

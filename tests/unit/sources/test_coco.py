@@ -84,7 +84,7 @@ def test_unpack_counts_long_and_negative_differences() -> None:
         ([[1, 1, 2, 2, 3, 1e9]], "corners near the image"),
         ([[0, 0, 60000, 60000] * 200], "at most 16,777,216 points"),
         ([5], "polygon expected a list of numbers, got int"),
-        ({"size": [3, 4], "counts": [12]}, r"size \[4, 3\] as the image, got \[3, 4\]"),
+        ({"size": [3, 4], "counts": [12]}, r"the size of the image, \[4, 3\], got \[3, 4\]"),
         ({"size": [4, 3], "counts": [11]}, "add up to 12 pixels, got 11"),
         ({"size": [4, 3], "counts": [13, -1]}, "add up to 12 pixels"),
         ({"size": [4, 3], "counts": [1.5]}, "list of numbers or text, got list"),
@@ -257,7 +257,7 @@ def test_coco_masks_are_png_of_zero_and_one(tmp_path: Path) -> None:
 def test_coco_outline_that_does_not_fit_is_a_bad_input(tmp_path: Path) -> None:
     wrong = annotation(segmentation={"size": [1, 1], "counts": [1]})
     scan = Coco(save(tmp_path, make_coco(annotations=[wrong])), masks=True).scan("")
-    with pytest.raises(SourceError, match=r"object 'cat' run lengths expected size \[40, 60\] as the image"):
+    with pytest.raises(SourceError, match=r"object 'cat' run lengths expected the size of the image, \[40, 60\]"):
         rows_of(scan)
 
 

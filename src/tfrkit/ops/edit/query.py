@@ -193,7 +193,7 @@ def _find_target(table: QueryTable, name: str) -> str:
 def _require_once(names: Sequence[str]) -> None:
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"feature {name!r} expected to be set once, got it twice")
+            raise ValueError(f"feature {name!r} is set more than once")
 
 
 def _make_encoder(table: QueryTable, name: str, sql_type: str) -> EncodeValue:

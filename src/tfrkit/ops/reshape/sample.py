@@ -163,7 +163,7 @@ def _read_shard(shard: Shard, counted: Count | None = None, number: int = 0) -> 
 
 
 def _survey_schema(found: Iterable[_FoundRecord], surveyed: Surveyed | None = None) -> Schema:
-    """Infer the schema of some records and of those surveyed before."""
+    """Infer one schema from these records and those surveyed before."""
     surveyed = surveyed or Surveyed()
     for one in found:
         surveyed.survey.add_record(one.record)

@@ -106,7 +106,7 @@ class DatasetSummary:
 def summarize_column(
     kind: StorageKind, is_list: bool, column: NativeColumn, num_rows: int, limit: int | None = None
 ) -> FeatureSummary:
-    """Summarize a decoded feature; without splits it has one value per record. `limit` as in `DistinctSketch`."""
+    """Summarize a decoded feature; without row splits it has one value per record. `limit`: see `DistinctSketch`."""
     values, splits, list_splits, presence, frame_presence = column
     summary = FeatureSummary(present=num_rows)
     if presence is not None:

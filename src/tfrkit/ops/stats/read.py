@@ -172,7 +172,7 @@ class StatsReader:
         return self._summarize(chunk, specs, columns, sizes, limits)
 
     def _read_closely(self, chunk: Chunk, sizes: Int64Array, limits: SketchLimits) -> DatasetSummary:
-        """Slow path: summarize a chunk of any records; those that are not Examples are left out and listed."""
+        """Slow path: summarize a chunk of records of any kind; those that are not Examples are left out and listed."""
         survey = _native.Survey("sequence_example")
         for part in chunk.stretches:
             _require_sound(part, survey.add_frames, "none")
