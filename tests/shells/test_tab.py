@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 
+# Python 3.12 warns of a fork in a process with threads, as those of pytest-xdist are; the child runs a shell at once.
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of forkpty.*:DeprecationWarning")
+
 TFR = [sys.executable, "-m", "tfrkit"]
 SHELLS = ("bash", "zsh", "fish")
 TO_START, TO_END = "\x01", "\x05"

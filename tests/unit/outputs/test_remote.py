@@ -169,7 +169,7 @@ def test_output_that_is_a_source_is_refused(source: Path) -> None:
 
 def test_other_shard_in_the_folder_is_refused(store: FakeStore, source: Path) -> None:
     store.objects["out/other.tfrecord"] = b""
-    with pytest.raises(StorageError, match="the folder holds another shard"):
+    with pytest.raises(StorageError, match="the folder has another shard"):
         reshard(source, "s3://bucket/out", shards=2, force=True)
 
 
