@@ -95,7 +95,7 @@ int FuzzOne(ByteView bytes) {
   std::vector<uint64_t> records(offsets.size());
   for (size_t i = 0; i < records.size(); ++i) records[i] = i;
   if ((choices & 4) != 0) {
-    BatchEngine engine(options, MakeStreamSource(batch_size, options.verify));
+    BatchEngine engine(options, MakeStreamSource(batch_size, options.verify, options.threads));
     Result got = Run(&engine, {{span, {}}, nullptr}, false);
     Result expected = ReadSlowly(span, offsets, records, options.verify, false, batch_size);
     const bool has_header_fault = static_cast<bool>(CheckFrames(span, 0, UINT64_MAX, walk).fault);
