@@ -71,6 +71,8 @@ def find_exchange() -> Any:
 def convert_batch(batch: Batch) -> Batch:
     """Convert the arrays of a batch to tensors over the same memory. What is a tensor already stays."""
     tensor = load_torch().Tensor
+    if set(map(type, batch.values())) == {tensor}:
+        return batch
     # Inline for the usual case: a batch may have many columns, and calls cost time.
     return {name: column if type(column) is tensor else convert_column(column) for name, column in batch.items()}
 
