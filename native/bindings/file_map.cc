@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "os/platform.h"
 
@@ -11,6 +12,10 @@ namespace tfrkit {
 namespace {
 
 PyTypeObject* g_file_map_type = nullptr;
+
+constexpr uint64_t kLargeFile = uint64_t{256} << 20;
+constexpr int kMaxKept = 64;
+std::atomic<int> g_num_kept{0};
 
 [[noreturn]] void RaiseOsError() {
   PyErr_SetFromErrno(PyExc_OSError);
@@ -54,12 +59,19 @@ FileMap::FileMap(int descriptor, uint64_t size, nb::callable check)
       bytes_(MapOrRaise(descriptor, size)),
       range_(const_cast<uint8_t*>(bytes_.data()), bytes_.size()),
       check_(std::move(check)) {
-  if (!kMapsAreGuarded) descriptor_ = DuplicateFile(descriptor);
+  // A process may have few open files, so only large ones stay open, and not many of them.
+  const bool is_kept = kMapsAreGuarded && size >= kLargeFile && g_num_kept.fetch_add(1) < kMaxKept;
+  if (kMapsAreGuarded && size >= kLargeFile && !is_kept) g_num_kept.fetch_sub(1);
+  if (kMapsAreGuarded && !is_kept) return;
+  descriptor_ = DuplicateFile(descriptor);
+  is_counted_ = is_kept;
+  if (is_kept) range_.set_descriptor(descriptor_);
 }
 
 FileMap::~FileMap() {
   UnmapFile(bytes_.data(), bytes_.size());
   if (descriptor_ >= 0) CloseFile(descriptor_);
+  if (is_counted_) g_num_kept.fetch_sub(1);
 }
 
 void FileMap::Raise() {

@@ -46,7 +46,8 @@ class FileMap {
  private:
   bool IsShorter() const;
 
-  int descriptor_;  // -1 where maps are guarded
+  int descriptor_;  // -1 where maps are guarded and the file is not large
+  bool is_counted_ = false;
   ByteView bytes_;
   MappedRange range_;
   nb::callable check_;

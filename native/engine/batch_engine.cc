@@ -396,7 +396,9 @@ void BatchEngine::ReleasePicked() {
     if (board_.state(shard) != ShardBoard::State::kReady) continue;
     const ShardSource& source = board_.source(shard);
     if (source.range == nullptr || source.frames.offsets.empty()) continue;
-    if (source.frames.span.size() >= kReleaseNbytes) source.range->Release(0, source.frames.span.size());
+    if (source.frames.span.size() < kReleaseNbytes) continue;
+    source.range->Release(0, source.frames.span.size());
+    source.range->ForgetReads();
   }
 }
 

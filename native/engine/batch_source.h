@@ -92,6 +92,11 @@ struct Workbench {
   std::vector<uint64_t> last_used;   // by shard: the serial of the last batch that has it
   std::vector<uint32_t> used;        // shards of the batch
   uint64_t serial = 0;
+  // Of picks that are read from files: where FeedPicks finds each row, and the frames that were read.
+  std::vector<uint32_t> picked_shards;
+  std::vector<uint64_t> picked_records;
+  PoolVector<uint8_t> gathered;
+  std::vector<uint64_t> gathered_offsets;
 };
 
 // Adds a record to a batch.

@@ -1,6 +1,7 @@
 // Batches of records by number: by arithmetic, or from lists that are handed in.
 #include <algorithm>
 #include <deque>
+#include <new>
 #include <utility>
 
 #include "core/frames/frame_picks.h"
@@ -8,6 +9,9 @@
 
 namespace tfrkit {
 namespace {
+
+// Larger frames are mapped in: they fill pages of their own.
+constexpr uint64_t kMaxGathered = 64 << 10;
 
 class Picks : public FedSource {
  public:
@@ -54,6 +58,8 @@ class Picks : public FedSource {
     ColumnBuilder& builder = bench->builder;
     const std::vector<uint32_t>& shards = bench->shards;
     const std::vector<uint64_t>& records = bench->records;
+    const uint32_t gathered =
+        static_cast<uint32_t>(starts_.size() - 1);  // the place of frames that were read
     const bool is_marked = verify == Verify::kAll && builder.has_views();
     std::vector<MappedRange*> ranges;
     ranges.reserve(bench->used.size());
@@ -62,22 +68,28 @@ class Picks : public FedSource {
       made->is_out_of_range = true;
       return;
     }
+    const bool is_gathered = Gather(bench);
+    const std::span<const uint32_t> picked(is_gathered ? bench->picked_shards : shards);
+    const std::span<const uint64_t> picked_records(is_gathered ? bench->picked_records : records);
     {
       InstallMapGuard();
       const MapGuard guard(ranges);
       size_t row = 0;
       while (row < shards.size()) {
         const std::span<const uint32_t> rest_shards = std::span(shards).subspan(row);
-        const PickRun run = FeedPicks(bench->sources, rest_shards, std::span(records).subspan(row), verify,
-                                      [&](ByteView payload, size_t pick) {
-                                        const Fault fault = AppendMarked(payload, is_marked, &builder, made);
-                                        if (MayBeCutOff(payload, verify))
-                                          made->odd.push_back(rest_shards[pick]);
-                                        return fault;
-                                      });
+        PickRun run = FeedPicks(bench->sources, picked.subspan(row), picked_records.subspan(row), verify,
+                                [&](ByteView payload, size_t pick) {
+                                  const Fault fault = AppendMarked(payload, is_marked, &builder, made);
+                                  if (MayBeCutOff(payload, verify)) made->odd.push_back(rest_shards[pick]);
+                                  return fault;
+                                });
         row += run.num_frames;
         if (!run.fault) break;
         const uint32_t shard = shards[row];
+        if (picked[row] == gathered) {
+          run.fault.offset -= bench->gathered_offsets[picked_records[row]];
+          run.fault.offset += bench->sources[shard].offsets[records[row]];
+        }
         made->odd.push_back(shard);
         made->faults.push_back({shard, records[row], bench->sources[shard].offsets[records[row]], run.fault,
                                 builder.unknown_name()});
@@ -96,11 +108,56 @@ class Picks : public FedSource {
   virtual bool MapRows(Job*) const { return true; }
 
  private:
+  // Reads small frames of large files, as long as that is cheaper than to map them in. Rows that are not read
+  // stay where they are; false if that is all of them. Values that become views have to be in a map.
+  bool Gather(Workbench* bench) const {
+    const std::vector<MappedRange*>& ranges = bench->ranges;
+    if (bench->builder.has_views() ||
+        std::none_of(bench->used.begin(), bench->used.end(),
+                     [&](uint32_t shard) { return ranges[shard] != nullptr && ranges[shard]->MayRead(); }))
+      return false;
+    bench->picked_shards = bench->shards;
+    bench->picked_records = bench->records;
+    const uint32_t gathered = static_cast<uint32_t>(starts_.size() - 1);
+    PoolVector<uint8_t>& bytes = bench->gathered;
+    std::vector<uint64_t>& offsets = bench->gathered_offsets;
+    bytes.Clear();
+    offsets.clear();
+    for (const uint32_t shard : bench->used) {
+      MappedRange* const range = ranges[shard];
+      if (range == nullptr || !range->MayRead()) continue;
+      const FrameSource& source = bench->sources[shard];
+      const size_t num_before = offsets.size();
+      for (size_t i = 0; i < bench->shards.size(); ++i) {
+        if (bench->shards[i] != shard) continue;
+        const uint64_t record = bench->records[i], start = source.offsets[record];
+        const uint64_t stop =
+            record + 1 < source.offsets.size() ? source.offsets[record + 1] : source.span.size();
+        if (stop > source.span.size() || stop < start + kFrameOverhead || stop - start > kMaxGathered)
+          continue;
+        const size_t place = bytes.size(), size = stop - start;
+        if (!bytes.Resize(place + size)) throw std::bad_alloc();
+        // Damage, or a file that changes, is left to the map.
+        if (!range->Read(start, bytes.data() + place, size) ||
+            LoadLE64(bytes.data() + place) != size - kFrameOverhead) {
+          bytes.Truncate(place);
+          continue;
+        }
+        bench->picked_shards[i] = gathered;
+        bench->picked_records[i] = offsets.size();
+        offsets.push_back(place);
+      }
+      range->NoteReads(offsets.size() - num_before);
+    }
+    bench->sources[gathered] = {{bytes.data(), bytes.size()}, offsets};
+    return true;
+  }
+
   // Finds shard and record of every row; false where a number is out of range.
   bool Locate(Workbench* bench, Job* job) {
     const size_t num_shards = starts_.size() - 1;
-    if (bench->sources.size() != num_shards) {
-      bench->sources.resize(num_shards);
+    if (bench->ranges.size() != num_shards) {
+      bench->sources.resize(num_shards + 1);  // the last has frames that were read
       bench->ranges.resize(num_shards);
       bench->last_used.resize(num_shards);
     }

@@ -71,6 +71,18 @@ void HandleFault(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
+bool MappedRange::Read(uint64_t start, uint8_t* out, size_t size) const {
+  while (size != 0) {
+    const ssize_t count = pread(descriptor_, out, size, static_cast<off_t>(start));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    start += static_cast<uint64_t>(count);
+    out += count;
+    size -= static_cast<size_t>(count);
+  }
+  return true;
+}
+
 void InstallMapGuard() {
   struct sigaction now;
   sigaction(SIGBUS, nullptr, &now);
@@ -147,6 +159,7 @@ bool MapGuard::Mend(uint8_t* address) {
 namespace tfrkit {
 
 void InstallMapGuard() {}
+bool MappedRange::Read(uint64_t, uint8_t*, size_t) const { return false; }
 void MappedRange::Seal() {}
 bool MappedRange::ReplaceFrom(uint8_t*) { return false; }
 MapGuard::MapGuard(MappedRange* range) : only_(range), outer_(nullptr) {}

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include "core/wire/example_writer.h"
+#include "os/platform.h"
 #include "tests/check.h"
 #include "tests/frame_text.h"
 
@@ -60,6 +62,36 @@ class Shards {
   std::vector<std::vector<uint64_t>> offsets_;
   std::vector<uint64_t> starts_;
 };
+
+#if defined(__linux__)
+// The frames of a shard in a file that is mapped and open.
+struct MappedShard {
+  explicit MappedShard(const ShardSource& memory) {
+    const ByteView frames = memory.frames.span;
+    file = std::tmpfile();
+    REQUIRE(file != nullptr);
+    REQUIRE(std::fwrite(frames.data(), 1, frames.size(), file) == frames.size() && std::fflush(file) == 0);
+    size = frames.size();
+    map = MapFile(fileno(file), size);
+    REQUIRE(map != nullptr);
+    range = std::make_unique<MappedRange>(const_cast<uint8_t*>(map), size);
+    range->set_descriptor(fileno(file));
+    source = {{{map, size}, memory.frames.offsets}, range.get()};
+  }
+  ~MappedShard() {
+    UnmapFile(map, size);
+    std::fclose(file);
+  }
+  MappedShard(const MappedShard&) = delete;
+  MappedShard& operator=(const MappedShard&) = delete;
+
+  std::FILE* file = nullptr;
+  size_t size = 0;
+  const uint8_t* map = nullptr;
+  std::unique_ptr<MappedRange> range;
+  ShardSource source;
+};
+#endif
 
 EngineOptions Options(const Shards& shards, size_t threads, bool skips = false) {
   EngineOptions options;
@@ -202,6 +234,50 @@ TEST(BatchEngine, ShuffledPassIsThePermutationForAnyNumberOfThreads) {
     CHECK_EQ(RunToEnd(shards, Shuffle(shards, threads, 10, 99).get()).batches, Cut(wanted, 10));
   }
 }
+
+#if defined(__linux__)
+// Of a file: its first picks are read, later ones come from the map.
+TEST(BatchEngine, PicksThatAreReadFromFilesAreThoseOfTheMap) {
+  for (const bool is_damaged : {false, true}) {
+    Shards shards({3000, 20000});
+    if (is_damaged) shards.DamagePayload(1, 777);
+    const Permutation permutation(shards.num_records(), 5);
+    std::vector<int64_t> wanted;
+    for (uint64_t i = 0; i < shards.num_records(); ++i) {
+      const auto value = static_cast<int64_t>(permutation.At(i));
+      if (!is_damaged || value != 3777) wanted.push_back(value);
+    }
+    for (const size_t threads : kThreadCounts) {
+      const MappedShard first(shards.source(0)), second(shards.source(1));
+      CHECK(second.range->MayRead());
+      const std::unique_ptr<BatchEngine> engine = Shuffle(shards, threads, 64, 5, is_damaged);
+      std::vector<int64_t> values;
+      std::vector<RowFault> faults;
+      while (true) {
+        MadeBatch made;
+        const BatchEngine::Status status = engine->Take(milliseconds(20), &made);
+        if (status == BatchEngine::Status::kEnd) break;
+        if (status == BatchEngine::Status::kWait) {
+          for (const uint32_t shard : engine->TakeWanted())
+            engine->SetShard(shard, shard == 0 ? first.source : second.source);
+        }
+        if (status != BatchEngine::Status::kBatch) continue;
+        const PoolVector<int64_t>& column = made.columns[0].ints;
+        values.insert(values.end(), column.data(), column.data() + column.size());
+        for (RowFault& fault : made.faults) faults.push_back(std::move(fault));
+      }
+      CHECK_EQ(values, wanted);
+      CHECK(!second.range->MayRead());  // it was read often enough
+      CHECK_EQ(faults.size(), is_damaged ? 1 : 0);
+      for (const RowFault& found : faults) {
+        CHECK_EQ(found.offset, shards.offset(1, 777));
+        CHECK_EQ(found.fault.offset, shards.offset(1, 777));
+      }
+    }
+  }
+}
+
+#endif
 
 TEST(BatchEngine, FedListsComeInTheOrderTheyWereFed) {
   const Shards shards({50, 50});
