@@ -125,7 +125,7 @@ class Surveyed:
         With `is_short`, those of a remote, uncompressed shard that one request brings are enough.
         """
         is_short = is_short and shard.reader.is_remote and shard.compression == "none"
-        stream = FrameStream(shard, policy, ahead=not is_short)
+        stream = FrameStream(shard, policy, ahead="none" if is_short else "more")
 
         def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
             left = 1 << 62 if max_records is None else max_records - stream.record

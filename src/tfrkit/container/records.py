@@ -29,7 +29,7 @@ from tfrkit.errors import (
     TruncatedShardError,
     warn_caller,
 )
-from tfrkit.storage.base import ByteSource
+from tfrkit.storage.base import Ahead, ByteSource
 
 # Number of records copied to bytes objects per step.
 _READ_RECORDS = 4096
@@ -189,8 +189,8 @@ class FrameStream:
     stream starts at the first frame, or at frame `record`, which is at byte `start`. In a compressed shard it starts
     with the member stored at byte `member`, and offsets count from `start`. With `within`, it reads a stretch of a
     file whose headers were checked. With `releases`, pages of a mapped file are released after reading; pass False if
-    other readers still use the pages. `verify` overrides the policy's choice of checksums. Without `ahead` bytes of
-    a remote file are not requested before they are read.
+    other readers still use the pages. `verify` overrides the policy's choice of checksums. `ahead` is how much of
+    a remote file is requested before it is read.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class FrameStream:
         within: Stretch | None = None,
         releases: bool = True,
         verify: Verify | None = None,
-        ahead: bool = True,
+        ahead: Ahead = "more",
     ) -> None:
         self.shard = shard
         self._policy = policy

@@ -12,7 +12,7 @@ from tfrkit._limits import LIMITS
 from tfrkit.container.compression import InflateReader
 from tfrkit.container.shards import Shard
 from tfrkit.errors import CompressionError
-from tfrkit.storage.base import ByteReader, ByteSource, ByteStream
+from tfrkit.storage.base import Ahead, ByteReader, ByteSource, ByteStream
 
 _CHECKSUMS = ("length_checksum", "payload_checksum")
 
@@ -46,7 +46,7 @@ class SpanWindows:
 class InflateWindows:
     """Windows of a compressed shard, a remote one, or a pipe, inflated one after the other."""
 
-    def __init__(self, shard: Shard, member: int, base: int, *, checks: bool, ahead: bool = True) -> None:
+    def __init__(self, shard: Shard, member: int, base: int, *, checks: bool, ahead: Ahead = "more") -> None:
         self._shard = shard
         self._checks = checks and shard.reader.is_remote
         self.source: InflateReader | ByteReader | ByteStream = shard.reader

@@ -60,7 +60,7 @@ def cut_shard(shard: Shard) -> Iterator[Stretch]:
     """
     rest = held = Stretch(shard, b"", 0, shard.nbytes or 0, 0, 0, 0)
     if shard.compression == "none" and (rest.nbytes > 2 * LIMITS.check_nbytes or shard.reader.is_remote):
-        stream = FrameStream(shard, Policy("lengths"), releases=False)
+        stream = FrameStream(shard, Policy("lengths"), releases=False, ahead="most")
         try:
             while stretch := stream.take(_native.check_frames, max_nbytes=LIMITS.check_nbytes):
                 if held is not rest:

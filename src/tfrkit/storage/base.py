@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from tfrkit import _native
 from tfrkit.errors import StorageError
 from tfrkit.storage.objects import Listing
+
+Ahead = Literal["none", "more", "most"]
 
 # Buffers that the native core reads without a copy.
 ByteSource = bytes | bytearray | memoryview | _native.FileMap
@@ -50,11 +52,11 @@ class ByteReader(Protocol):
     def is_remote(self) -> bool:
         """Whether bytes come over a network: they may be wrong once, and each read has a latency."""
 
-    def stream(self, start: int, *, fresh: bool = False, ahead: bool = True) -> ByteStream:
+    def stream(self, start: int, *, fresh: bool = False, ahead: Ahead = "more") -> ByteStream:
         """Return the bytes from `start` on, which a remote reader requests ahead; for a file without a span.
 
-        `fresh` reads them past any cache. Without `ahead` nothing is requested before it is read: for a look at the
-        first records.
+        `fresh` reads them past any cache. `ahead` is how much is requested before it is read: "more" and more, "none",
+        for a look at the first records, or "most" at once, for a pass over the whole file.
         """
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]], *, fresh: bool = False) -> list[bytes]:
@@ -90,7 +92,7 @@ class LocalRanges:
     listing: Listing | None = None
     is_remote = False
 
-    def stream(self: ByteReader, start: int, *, fresh: bool = False, ahead: bool = True) -> ByteStream:
+    def stream(self: ByteReader, start: int, *, fresh: bool = False, ahead: Ahead = "more") -> ByteStream:
         return _Stream(self, start)
 
     def read_ranges(self: ByteReader, ranges: Sequence[tuple[int, int]], *, fresh: bool = False) -> list[bytes]:

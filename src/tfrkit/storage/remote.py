@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
 from tfrkit.storage.addresses import Remote, parse_remote
-from tfrkit.storage.base import ByteReader, ByteSource
+from tfrkit.storage.base import Ahead, ByteReader, ByteSource
 from tfrkit.storage.bucket import COUNTS, Bucket, Range, ReplacedError, coalesce, explain_fault, find_bucket
 from tfrkit.storage.forking import renew_lock_after_fork
 from tfrkit.storage.lookup import hash_text
@@ -166,7 +166,7 @@ class RemoteReader:
                 f"the object has another size than listed, {self.size} bytes listed, {info.nbytes} now", shard=self.name
             )
 
-    def stream(self, start: int, *, fresh: bool = False, ahead: bool = True) -> RemoteStream:
+    def stream(self, start: int, *, fresh: bool = False, ahead: Ahead = "more") -> RemoteStream:
         if fresh:
             COUNTS.add(fetched_again=1)
         return RemoteStream(self, start, fresh=fresh, ahead=ahead)
@@ -209,9 +209,9 @@ def read_many(wanted: Sequence[tuple[ByteReader, Sequence[tuple[int, int]]]]) ->
 class RemoteStream:
     """The bytes of an object from a position on, in blocks that are requested ahead. Use it from one thread."""
 
-    def __init__(self, reader: RemoteReader, start: int, *, fresh: bool = False, ahead: bool = True) -> None:
+    def __init__(self, reader: RemoteReader, start: int, *, fresh: bool = False, ahead: Ahead = "more") -> None:
         self._reader = reader
-        self._is_ahead = ahead
+        self._is_ahead = ahead != "none"
         self._fresh = fresh
         self._next = start  # of the next request
         self._size = reader.size or 0
@@ -219,6 +219,8 @@ class RemoteStream:
         self._pieces: deque[memoryview] = deque()
         self._num_blocks = 1  # to request ahead
         self._block_nbytes = LIMITS.first_block_nbytes
+        if ahead == "most":
+            self._num_blocks, self._block_nbytes = LIMITS.stream_blocks, LIMITS.block_nbytes
 
     def read(self, nbytes: int) -> memoryview:
         """Return the next bytes, at most `nbytes`; an empty view at the end. The view holds its bytes."""
