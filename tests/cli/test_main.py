@@ -46,8 +46,9 @@ def test_version(tfr) -> None:
 
 
 def test_completion_script_is_printed(tfr) -> None:
-    out = tfr(env={"_TFR_COMPLETE": "source_bash"}).out
-    assert "_TFR_COMPLETE" in out
+    out = tfr("completion", "bash").out
+    assert "complete" in out
+    assert "verify" in out
 
 
 @pytest.mark.parametrize(

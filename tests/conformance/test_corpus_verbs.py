@@ -66,7 +66,7 @@ CALLS: dict[str, list[str]] = {
     "export coco": ["{path}", "-o", "{out}"],
 }
 # These write next to the file, measure time, or take a script.
-NOT_CALLED = {"index", "bench", "build", "run"}
+NOT_CALLED = {"index", "bench", "build", "run", "completion"}
 
 
 NAMES = [name for name in find_commands() if name.split()[0] not in NOT_CALLED]

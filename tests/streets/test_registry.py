@@ -15,6 +15,7 @@ from tfrkit.testing.commands import find_commands
 # Why something is not in the streets.
 ELSEWHERE = {
     "bench": "measures time; what it reads is what `open` reads",
+    "completion": "reads no data: tests/shells/test_tab.py",
     "run": "runs a script; what scripts read and write: tests/cli/test_run.py, tests/docs/test_tutorials.py",
     "to_torch": "tests/interop/test_streets_frameworks.py",
     "to_tf": "tests/interop/test_streets_frameworks.py",

@@ -97,7 +97,7 @@ def test_call_of_another_library_raises_with_the_equivalent(
 
 def test_signatures_are_those_of_the_functions(ds: tfrkit.Dataset) -> None:
     assert list(inspect.signature(tfrkit.open).parameters)[:2] == ["address", "schema"]
-    assert list(inspect.signature(ds.shuffle).parameters) == ["seed", "epoch", "window", "block"]
+    assert list(inspect.signature(ds.shuffle).parameters) == ["seed", "epoch", "window", "block", "mode", "groups"]
 
 
 def test_feature_used_as_a_split_is_named(ds: tfrkit.Dataset, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import typer
 from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.shells import Shell, make_script, read_verbs
 
-HELP = """Print a script that completes commands, options and their words.
+HELP = """Print a script for completion with the Tab key.
 
 \b
   source <(tfr completion bash)                                  # in ~/.bashrc

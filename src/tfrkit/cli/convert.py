@@ -10,7 +10,7 @@ from tfrkit.cli.build_options import parse_pairs
 from tfrkit.cli.options import OnCluster, Output, Paths, split_names
 from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, run_reshape
 
-HELP = f"""Rewrite files with another compression or with features edited.
+HELP = f"""Rewrite files with another compression or other features.
 
 \b
   tfr convert in.tfrecord -o out.tfrecord --compression gzip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tfrkit.cli.options import OnCluster, Output, Paths
 from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, Shards, ShardSize, run_reshape
 
-HELP = f"""Write the same records into fewer, more, or evenly sized files.
+HELP = f"""Write the same records into another number of files.
 
 \b
   tfr reshard data/ -o out/ --shard-size 200MB

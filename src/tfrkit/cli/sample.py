@@ -12,7 +12,7 @@ from tfrkit.cli.output import say
 from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, Seed, run_reshape
 from tfrkit.cli.rows import print_rows
 
-HELP = f"""Choose records at random, and print them or write them to a file.
+HELP = f"""Choose records at random, and print or write them.
 
 \b
   tfr sample data/ -n 3

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tfrkit.features.schema_json import from_json
-from tfrkit.ops.print_schema import print_schema
+from tfrkit.ops.print_schema import make_schema_text
 from tfrkit.testing.reference import encode_example, write_frames
 
 
@@ -19,13 +19,13 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_json_reads_back_as_the_schema(path: Path) -> None:
-    schema = from_json(json.loads(print_schema(path, "json")))
+    schema = from_json(json.loads(make_schema_text(path, "json")[0]))
     assert schema.names == ("label", "name")
 
 
 @pytest.mark.parametrize("style", ["tf", "dali", "vahidk"])
 def test_source_is_python_that_names_every_feature(path: Path, style: str) -> None:
-    source = print_schema(path, style)  # type: ignore[arg-type]
+    source, _ = make_schema_text(path, style)  # type: ignore[arg-type]
     ast.parse(source)
     assert "'label'" in source
     assert "'name'" in source
@@ -33,11 +33,11 @@ def test_source_is_python_that_names_every_feature(path: Path, style: str) -> No
 
 @pytest.mark.parametrize("style", ["tfds", "pbtxt", "arrow"])
 def test_text_names_every_feature(path: Path, style: str) -> None:
-    text = print_schema(path, style)  # type: ignore[arg-type]
+    text, _ = make_schema_text(path, style)  # type: ignore[arg-type]
     assert "label" in text
     assert "name" in text
 
 
 def test_style_that_does_not_exist_raises(path: Path) -> None:
     with pytest.raises(ValueError, match="style expected one of json, .*, got 'xml'"):
-        print_schema(path, "xml")  # type: ignore[arg-type]
+        make_schema_text(path, "xml")  # type: ignore[arg-type]
