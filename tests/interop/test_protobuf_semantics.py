@@ -298,6 +298,12 @@ def test_what_both_read_parse_example_reads_the_same(seed):
         except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
             # It takes fewer forms than protobuf does, and quotes bytes in its message that are no text.
             continue
+        try:
+            by_protobuf = list(tf.train.Example.FromString(payload).features.feature["a"].int64_list.value)
+        except DecodeError:
+            continue
+        if by_protobuf != theirs:
+            continue  # of a list in several packed pieces, the first of them empty, the fast parser reads nothing
         num_read += 1
         assert builder.finish()[0][0].tolist() == theirs, payload.hex()
     assert num_read > 100
