@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 
 from runner.blocks import Block, parse_page  # noqa: E402
-from runner.compare import _VOLATILE, ANY  # noqa: E402
+from runner.compare import ANY, VOLATILE_TEXT  # noqa: E402
 from runner.drive import find_print_comments, split_commands  # noqa: E402
 from runner.run import find_missing, find_pages, is_generated  # noqa: E402
 
@@ -100,7 +100,7 @@ def _printed(number: int, line: str) -> list[Place]:
     """What must be equal: not what differs between runs, and nothing where a line has a `...`."""
     if ANY in line:
         return []
-    volatile = {column for found in _VOLATILE.finditer(line) for column in range(*found.span())}
+    volatile = {column for found in VOLATILE_TEXT.finditer(line) for column in range(*found.span())}
     return [Place(number, column) for column, letter in enumerate(line) if letter.isalnum() and column not in volatile]
 
 

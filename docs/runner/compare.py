@@ -12,7 +12,7 @@ VOLATILE = {
     "address": r"127\.0\.0\.1:\d{4,5}/[0-9a-f]{32}\b",
     "port": r"127\.0\.0\.1:\d{4,5}\b",
 }
-_VOLATILE = re.compile("|".join(VOLATILE.values()))
+VOLATILE_TEXT = re.compile("|".join(VOLATILE.values()))
 ANY = "..."
 
 
@@ -35,7 +35,7 @@ def make_pattern(shown: str) -> re.Pattern[str]:
 
 def make_line_pattern(line: str) -> str:
     pattern, position = "", 0
-    for found in _VOLATILE.finditer(line):
+    for found in VOLATILE_TEXT.finditer(line):
         kind = next(one for one in VOLATILE.values() if re.compile(one).match(line, found.start()))
         pattern += re.escape(line[position : found.start()]) + f"(?:{kind})"
         position = found.end()

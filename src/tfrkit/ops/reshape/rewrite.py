@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tfrkit.batches.survey import find_schema
@@ -219,14 +220,7 @@ class Rewrite:
     ) -> list[Written]:
         threads, level = OutputThreads(self.options.jobs, queue_nbytes=self.queue_nbytes), self.options.level
         how: dict[str, Any] = {"compression": compression, "level": level, "descriptor": descriptor, "then": then}
-        try:
-            with Outputs(shards, threads, folder=folder, **how) as outputs:
-                read = feed(outputs)
-                written = outputs.finish()
-        finally:
-            self.options.progress.end()
-        self._compare(read, add_tallies([made.tally for made in written]))
-        return written
+        return self._write_through(partial(Outputs, shards, threads, folder=folder, **how), feed)
 
     def _write_on(
         self, workers: Workers, shards: Sequence[OutShard], feed: FeedOnWorkers, staging: Any, compression: Compression
@@ -238,10 +232,14 @@ class Rewrite:
             "level": self.options.level,
             "queue_nbytes": self.queue_nbytes,
         }
+        return self._write_through(partial(WorkerOutputs, workers, shards, **how), feed)
+
+    def _write_through(self, open_outputs: Callable[[], Any], feed: Callable[[Any], Tally]) -> list[Written]:
+        """Write all records to the outputs; raise unless those written are those read."""
         try:
-            with WorkerOutputs(workers, shards, **how) as outputs:
+            with open_outputs() as outputs:
                 read = feed(outputs)
-                written = outputs.finish()
+                written: list[Written] = outputs.finish()
         finally:
             self.options.progress.end()
         self._compare(read, add_tallies([made.tally for made in written]))
