@@ -115,8 +115,9 @@ def measure_starts(browser: Any, files: dict[str, Path], sizes: Sizes, serve: An
         seconds = []
         for _ in range(rounds):
             with serve(files[name]) as served:
-                open_page(browser, served.address).close()
+                page = open_page(browser, served.address)
                 seconds.append(time.monotonic() - served.started)
+                page.close()
         yield f"command to tiles on screen, {title}", statistics.median(seconds), "s", bar
 
 

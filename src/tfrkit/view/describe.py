@@ -275,10 +275,14 @@ def _find_keypoints(row: Row, opened: Opened, size: tuple[int, int]) -> list[Any
         return []
     xs, ys = (list_values(values[f"{stem}{axis}"]) for axis in "xy")
     seen = list_values(values.get(f"{stem}visibility"))
-    scale = size[::-1] if max([*map(float, xs), *map(float, ys)], default=0) > 2 else (1, 1)
+    # A place that is no number, as tools write where a point is missing, is not shown.
+    places = np.array([*zip(xs, ys, strict=False)], np.float64).reshape(-1, 2)
+    is_known = np.isfinite(places.sum(axis=1))
+    places[~is_known] = 0
+    places /= size[::-1] if places.max(initial=0) > 2 else (1, 1)
+    visible = [int(seen[at]) if at < len(seen) else 2 for at in range(len(places))]
     points = [
-        {"x": float(x) / scale[0], "y": float(y) / scale[1], "visible": int(seen[at]) if at < len(seen) else 2}
-        for at, (x, y) in enumerate(zip(xs, ys, strict=False))
+        {"x": x, "y": y, "visible": visible[at] if is_known[at] else 0} for at, (x, y) in enumerate(places.tolist())
     ]
     counts = [
         int(count) for count in list_values(values.get(f"{stem.rpartition('/')[0].rpartition('/')[0]}/keypoint/num"))

@@ -194,7 +194,7 @@ def fake_view(open_view: Callable[..., View], request: pytest.FixtureRequest) ->
 @pytest.fixture(scope="session")
 def datasets_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The datasets of `datasets.py`, one folder each, and what is exported from them."""
-    from datasets import make_copies, make_damaged, make_mixed, make_scenes, make_sequences
+    from datasets import make_copies, make_damaged, make_mixed, make_people, make_scenes, make_sequences
 
     folder = tmp_path_factory.mktemp("view")
     make_scenes(folder / "scenes")
@@ -203,6 +203,7 @@ def datasets_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_damaged(folder / "damaged")
     make_sequences(folder / "sequences")
     make_copies(folder / "copies")
+    make_people(folder / "people")
     return folder
 
 

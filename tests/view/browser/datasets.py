@@ -18,7 +18,7 @@ SIZE = (320, 240)
 
 
 def make_scenes(folder: Path, count: int = 96) -> Path:
-    """Pictures of shapes with a mask, boxes with names and scores, keypoints, a label and text; two splits."""
+    """Pictures of shapes with a mask, boxes with names and scores, a label and text; two splits."""
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(3)
     for split, numbers in (("train", range(count * 3 // 4)), ("test", range(count * 3 // 4, count))):
@@ -159,6 +159,25 @@ def make_copies(folder: Path) -> Path:
         with tfr.Writer(str(folder / f"copies-{split}.tfrecord"), floats="float32") as writer:
             for number in numbers:
                 writer.write(rows[number])
+    return folder
+
+
+def make_people(folder: Path) -> Path:
+    """Gray pictures with two objects of keypoints: seen, hidden (1), not given (0); in fractions, then in pixels."""
+    folder.mkdir(parents=True, exist_ok=True)
+    gray = Image.new("RGB", SIZE, (120, 120, 120))
+    x, y = [0.25, 0.5, 0.75, 0.25, 0.5], [0.25, 0.25, 0.25, 0.75, float("nan")]
+    with tfr.Writer(str(folder / "people.tfrecord"), floats="float32") as writer:
+        for width, height in ((1, 1), SIZE):
+            writer.write(
+                {
+                    "image/encoded": encode(gray, "PNG"),
+                    "image/object/keypoint/x": [value * width for value in x],
+                    "image/object/keypoint/y": [value * height for value in y],
+                    "image/object/keypoint/visibility": [2, 1, 0, 2, 2],
+                    "image/object/keypoint/num": [3, 2],
+                }
+            )
     return folder
 
 

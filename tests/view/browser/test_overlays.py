@@ -1,4 +1,4 @@
-"""Masks and boxes: every pixel as computed, and no request for a switch."""
+"""Masks, boxes and keypoints: every pixel as computed, and no request for a switch."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 OTHER = ("w/icon.svg", "api/place/", "i/2", "i/4")
 PERSON = (0xC0, 0x80, 0x80)
 IN_MASK, IN_NOTHING, ON_BOX = (0.1, 0.1), (0.9, 0.9), (0.5, 0.25)
+POINTS = {"seen": (0.25, 0.25), "hidden": (0.5, 0.25), "not given": (0.75, 0.25), "second object": (0.25, 0.75)}
 
 
 def blend(below: tuple[int, ...], above: tuple[int, ...], opacity: float) -> list[int]:
@@ -73,6 +74,16 @@ def test_switches_of_mask_and_boxes_stay_in_the_address(view: Any) -> None:
     view.after(lambda: view.page.get_by_label("Boxes").uncheck(), "stage")
     assert view.pixel(".stage-canvas", *ON_BOX) == plain
     assert view.page.evaluate("new URLSearchParams(location.search).getAll('off')") == ["mask", "boxes"]
+
+
+@pytest.mark.parametrize("record", [0, 1], ids=["fractions", "pixels"])
+def test_keypoints_are_filled_open_or_left_out_and_have_a_switch(real_view: Callable[..., Any], record: int) -> None:
+    view, gray = real_view("people"), [120] * 3
+    view.open(f"record={record}", "detail")
+    seen = {name: view.pixel(".stage-canvas", x, y) for name, (x, y) in POINTS.items()}
+    assert seen == {"seen": [128, 0, 0], "hidden": gray, "not given": gray, "second object": [64, 0, 0]}
+    view.after(lambda: view.page.get_by_label("Keypoints").uncheck(), "stage")
+    assert [view.pixel(".stage-canvas", x, y) for x, y in POINTS.values()] == [gray] * 4
 
 
 def test_legend_lists_classes_with_their_share_and_count(view: Any) -> None:
