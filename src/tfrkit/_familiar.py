@@ -18,6 +18,8 @@ _CACHE = "files are mapped, and stay in memory while there is room; rows to keep
 _WRITE = (
     "write rows: with tfrkit.Writer(path) as w: ...    a file in another format: tfrkit.tools.export_csv(files, path)"
 )
+SPLIT = 'parts: train, test = ds.split({"train": 0.8, "test": 0.2}, seed=0)'
+_SQL = "a query over its files: tfrkit.sql(\"select count(*) from 'train.tfrecord' group by label\")"
 _FORMAT = "for a framework: ds.batch(64).to_torch(), .to_jax(), .to_tf()    whole: ds.to_pandas(), ds.to_polars()"
 
 # Names of tf.data, TFDS, Hugging Face datasets, PyTorch and pandas.
@@ -44,6 +46,7 @@ OF_DATASET: Mapping[str, str] = {
     "loc": 'rows by number: ds[5]    by the value of a feature: ds.by("id", 7)',
     "tail": "the last rows: ds[-5:]",
     "sample": "rows at random: ds.shuffle(seed=0).take(5)",
+    "iterrows": "rows with their numbers: enumerate(ds)",
     "enumerate": "rows with their numbers: enumerate(ds)",
     "iter": "rows: iter(ds)    batches: iter(ds.batch(64))",
     "describe": "counts and ranges of each feature: tfrkit.tools.stats(ds.files)",
@@ -57,8 +60,12 @@ OF_DATASET: Mapping[str, str] = {
     "zip": "rows of two datasets side by side: for one, other in zip(first, second)    one after the other: "
     "tfrkit.open([first, second])",
     "shard": "the part of one process: ds.batch(64).to_torch(rank=0, world_size=4)",
-    "train_test_split": 'parts: train, test = ds.split({"train": 0.8, "test": 0.2}, seed=0)',
-    "random_split": 'parts: train, test = ds.split({"train": 0.8, "test": 0.2}, seed=0)',
+    "train_test_split": SPLIT,
+    "random_split": SPLIT,
+    "sql": _SQL,
+    "query": _SQL,
+    "groupby": _SQL,
+    "to_tensorflow": _FORMAT,
     "select_columns": 'fewer features: ds.select(["label"])',
     "remove_columns": 'fewer features, those to keep: ds.select(["label"])',
     "rename_column": 'in the files: tfrkit.tools.convert(ds.files, path, rename={"old": "new"})',

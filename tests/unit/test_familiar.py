@@ -71,6 +71,8 @@ def test_dataset_with_hints_is_copied_and_pickled(ds: tfrkit.Dataset) -> None:
         (lambda ds: tfrkit.open(ds.files, compression_type="GZIP"), r"no argument compression_type\n  .* the bytes"),
         (lambda ds: tfrkit.open(ds.files, split="train"), r'no argument split\n  .*open\(folder\)\["train"\]'),
         (lambda ds: ds.shuffle(buffer_size=1000), r"shuffle has no argument buffer_size\n  all rows .* by a seed"),
+        (lambda ds: ds.split(train=0.8, test=0.2), r"split has no argument train\n  parts: .*ds.split\(\{"),
+        (lambda ds: ds.split([0.8, 0.2]), r"a dict of names and shares, got list\n  name them: "),
         (lambda ds: ds.map(dict, num_proc=4), r"map has no argument num_proc\n  .*processes=4"),
         (lambda ds: ds.batch(4, drop_remainder=True), r"batch has no argument drop_remainder\n  .*drop_last=True"),
         (

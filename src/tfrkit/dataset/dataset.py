@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
-from tfrkit._familiar import OF_DATASET, explain_attribute, refuse_arguments
+from tfrkit._familiar import OF_DATASET, SPLIT, explain_attribute, refuse_arguments
 from tfrkit._limits import DEFAULT_AHEAD_NBYTES
 from tfrkit._types import Row
 from tfrkit.batches.choose import choose_rows, measure_lengths, order_by_tokens
@@ -190,6 +190,7 @@ class Dataset(Feeding):
         _ = chosen.schema  # an unknown name raises here, not when reading starts
         return chosen
 
+    @refuse_arguments("split", **dict.fromkeys(("train", "test", "train_size", "test_size", "random_state"), SPLIT))
     def split(
         self,
         parts: Mapping[str, float | int | None],

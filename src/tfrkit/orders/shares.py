@@ -90,7 +90,10 @@ def check_not_empty(counts: Mapping[str, int], size: int) -> None:
 
 def _read_parts(parts: Parts) -> dict[str, int | Fraction | None]:
     if not isinstance(parts, Mapping):
-        raise TypeError(f"parts expected a dict of names and shares, got {type(parts).__name__}")
+        raise TypeError(
+            f"parts expected a dict of names and shares, got {type(parts).__name__}\n"
+            '  name them: {"train": 0.8, "test": 0.2}'
+        )
     if not parts:
         raise ValueError("parts expected at least one name, got none")
     asked: dict[str, int | Fraction | None] = {}

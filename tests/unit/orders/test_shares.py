@@ -87,7 +87,7 @@ def test_wrong_parts_are_refused_with_their_values(parts: dict[str, Any], messag
         ({"train": True}, r"^part 'train' expected a ratio, a count or None, got True$"),
         ({3: 1.0}, r"^name of a part expected str, got 3$"),
         ({"": 1.0}, r"^name of a part expected str, got ''$"),
-        ([0.8, 0.2], r"^parts expected a dict of names and shares, got list$"),
+        ([0.8, 0.2], r"^parts expected a dict of names and shares, got list\n  name them"),
     ],
 )
 def test_parts_of_a_wrong_type_are_refused(parts: Any, message: str) -> None:
