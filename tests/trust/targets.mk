@@ -4,7 +4,7 @@
 FUZZ_NEEDS := "atheris==3.0.0"
 
 .venv-fuzz/.tools: Makefile tests/constraints.txt
-	$(PYTHON) -m venv .venv-fuzz
+	$(MAKE_VENV) .venv-fuzz
 	$(PINNED) .venv-fuzz/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(FUZZ_NEEDS)
 	touch $@
 

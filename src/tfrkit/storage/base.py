@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
@@ -13,6 +14,13 @@ Ahead = Literal["none", "more", "most"]
 
 # Buffers that the native core reads without a copy.
 ByteSource = bytes | bytearray | memoryview | _native.FileMap
+
+# What helps when a file cannot be written.
+NO_SPACE_HINT = "make room there, or write to another disk"
+_WRITE_HINTS = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), NO_SPACE_HINT),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "write to a folder of your own"),
+}
 
 
 class ByteStream(Protocol):
@@ -132,4 +140,5 @@ def describe_os_error(error: OSError) -> str:
 
 def explain_os_error(error: OSError, name: str, *, verb: str = "open", more: str = "") -> StorageError:
     """Return a `StorageError` that reads "cannot VERB, REASON - at NAME"; `more` follows the reason."""
-    return StorageError(f"cannot {verb}, {describe_os_error(error)}{more}", shard=name)
+    hint = _WRITE_HINTS.get(error.errno or 0) if verb == "write" else None
+    return StorageError(f"cannot {verb}, {describe_os_error(error)}{more}", shard=name, hint=hint)

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple, Self
 from tfrkit import _native, _platform
 from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
-from tfrkit.storage.base import ByteSource, LocalRanges, explain_os_error
+from tfrkit.storage.base import NO_SPACE_HINT, ByteSource, LocalRanges, explain_os_error
 from tfrkit.storage.forking import renew_lock_after_fork
 from tfrkit.storage.sync import sync_folder
 from tfrkit.storage.temporaries import TemporaryFile
@@ -361,4 +361,5 @@ def require_space(path: str, nbytes: int) -> None:
             f"too little space, about {needed / 1e6:,.0f} MB are needed "
             f"({LIMITS.spare_nbytes / 1e6:,.0f} of them to spare) and {free / 1e6:,.0f} MB are free",
             shard=path,
+            hint=NO_SPACE_HINT,
         )

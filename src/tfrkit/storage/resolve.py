@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -155,7 +156,10 @@ def walk_folder(folder: str) -> list[str]:
 
 
 def suggest_path(path: str) -> str | None:
-    """Return a hint for a missing path that names a similar file in its folder, or None."""
+    """Return a hint for a missing path, or None: a Windows path as Linux has it, or a similar file in its folder."""
+    if os.sep == "/" and ("\\" in path or re.match("[A-Za-z]:/", path)):
+        here = re.sub("^([A-Za-z]):/", lambda drive: f"/mnt/{drive[1].lower()}/", path.replace("\\", "/"))
+        return f"this looks like a path of Windows; on Linux, in WSL: {here}"
     folder, name = os.path.split(path.rstrip("/"))
     try:
         nearest = find_near_name(name, os.listdir(folder or "."))

@@ -250,7 +250,8 @@ def test_writer_full_disk_raises_and_leaves_nothing(tmp_path: Path) -> None:
     with open("/dev/full", "wb") as full:
         os.dup2(full.fileno(), writer._temporary.descriptor)
     with pytest.raises(
-        StorageError, match="cannot write, no space left on device, no partial file was left - at .*shard"
+        StorageError,
+        match="cannot write, no space left on device, no partial file was left - at .*shard\n  make room there",
     ):
         writer.write(b"x")
     assert os.listdir(tmp_path) == []
