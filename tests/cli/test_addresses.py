@@ -68,11 +68,20 @@ def test_writing_to_a_store_without_the_client_prints_the_command_that_installs_
     assert not (tmp_path / "s3:").exists()
 
 
-@pytest.mark.parametrize(
-    "source", ["class-folders", "table", "arrays", "coco", "csv-boxes", "yolo", "webdataset", "tfrecord"]
-)
+@pytest.mark.parametrize("source", ["arrays", "webdataset", "tfrecord"])
 def test_building_from_a_store_is_refused(tfr, tmp_path: Path, source: str) -> None:
     check(tfr("build", source, ADDRESS, "-o", "out", code=2), tmp_path)
+
+
+@pytest.mark.skipif(find_spec("obstore") is not None, reason="obstore is installed")
+@pytest.mark.parametrize("source", ["class-folders", "table", "coco", "csv-boxes", "yolo"])
+def test_building_from_a_store_without_the_client_prints_the_command_that_installs_it(
+    tfr, tmp_path: Path, source: str
+) -> None:
+    ran = tfr("build", source, ADDRESS, "-o", "out", code=2)
+    assert ran.err.startswith("tfr: s3:// needs obstore, which is not installed - at s3:")
+    assert "pip install 'tfrkit[remote]'" in ran.err
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.skipif(find_spec("obstore") is not None, reason="obstore is installed")

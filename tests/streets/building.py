@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from streets.placing import place
 from streets.storages import Storage
 from streets.truth import Made, Truth
 from tfrkit.testing.commands import Ran, run_command
+from tfrkit.testing.fake_store import use_fake_store
 
 
 def run_tfr(*arguments: object, codes: tuple[int, ...] = (0,)) -> Ran:
@@ -33,8 +35,41 @@ def output_options(storage: Storage) -> list[str]:
     return options
 
 
+# Stores a folder of inputs; returns its address, and the options of a command that reads it.
+PutInputs = Callable[[Path], tuple[str, list[str]]]
+_stores: list[PutInputs] = []
+
+
 def build_from(folder: Path, storage: Storage, truth: Truth, kind: str, source: Path, *options: str) -> Made:
-    """Build a dataset with a command."""
+    """Build a dataset with a command; in `from_store`, from a copy of the inputs in a store."""
     out = output_of(folder, storage)
-    run_tfr("build", kind, source, "-o", out, *output_options(storage), "--jobs", 1, "--quiet", *options)
+    words = [str(source), *options]
+    if _stores:
+        address, more = _stores[-1](folder)
+        words = [*(word.replace(str(folder), address) for word in words), *more]
+    run_tfr("build", kind, *words, "-o", out, *output_options(storage), "--jobs", 1, "--quiet")
     return place(out, truth, storage)
+
+
+def make_from_store(make: Callable[[Path, Storage], Made], folder: Path, storage: Storage, put: PutInputs) -> Made:
+    """Make a dataset from inputs that `put` stores."""
+    _stores.append(put)
+    try:
+        return make(folder, storage)
+    finally:
+        _stores.pop()
+
+
+def from_store(make: Callable[[Path, Storage], Made]) -> Callable[[Path, Storage], Made]:
+    """Return a maker that builds from inputs in a store in memory."""
+
+    def make_it(folder: Path, storage: Storage) -> Made:
+        with use_fake_store() as store:
+
+            def put(inputs: Path) -> tuple[str, list[str]]:
+                store.add_folder(str(inputs), "inputs/")
+                return "s3://bucket/inputs", []
+
+            return make_from_store(make, folder, storage, put)
+
+    return make_it

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streets import make_foreign, make_pictures, make_reshaped, make_tables, make_written
+from streets.building import from_store
 from streets.storages import Storage
 from streets.truth import Made
 
@@ -60,6 +61,9 @@ MAKERS: dict[str, Maker] = {
     "csv_boxes": Maker(make_pictures.make_csv_boxes, ("build csv-boxes", "sources.csv_boxes")),
     "frames": Maker(make_pictures.make_frames, ("build frames", "sources.frames")),
     "frames_table": Maker(make_pictures.make_frames_table, ("build frames", "sources.frames_table")),
+    "class_folders_in_store": Maker(from_store(make_pictures.make_class_folders), ("build class-folders",)),
+    "coco_in_store": Maker(from_store(make_pictures.make_coco), ("build coco",)),
+    "table_in_store": Maker(from_store(make_tables.make_table_parquet), ("build table",)),
     "build_tfrecord": Maker(make_reshaped.make_build_tfrecord, ("build tfrecord", "sources.tfrecord")),
     "tfds": Maker(make_foreign.make_tfds, ("a TFDS folder",), _FOLDER),
     "bare": Maker(make_foreign.make_bare, ("bare files",)),

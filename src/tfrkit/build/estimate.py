@@ -11,7 +11,7 @@ import numpy as np
 from tfrkit._types import Int64Array
 from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.errors import CodecError, SourceError
-from tfrkit.sources.base import Scan
+from tfrkit.sources.base import Scan, read_items
 
 # The sample is spread over all items and always the same, because the number of shards may depend on it.
 _SAMPLE_ITEMS = 24
@@ -51,12 +51,12 @@ def sample_sizes(scan: Scan) -> SizeEstimate:
     if reader.gives == "records":
         return _summarize([FRAME_OVERHEAD + len(record) for record in reader.read_records(numbers)], None)
     sizes, inputs = [], []
-    for number in numbers.tolist():
+    for item in read_items(scan.items.take(numbers), reader):
         try:
-            sizes.append(size_row(reader.read(scan.items.item(number))))
+            sizes.append(size_row(reader.read(item)))
         except (SourceError, CodecError, OSError):
             continue
-        inputs.append(0 if scan.items.nbytes is None else int(scan.items.nbytes[number]))
+        inputs.append(0 if scan.items.nbytes is None else int(scan.items.nbytes[item.number]))
     reader.take_facts()
     return _summarize(sizes, inputs)
 

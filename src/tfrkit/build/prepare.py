@@ -24,6 +24,8 @@ from tfrkit.outputs.sizes import ShardSizes
 from tfrkit.outputs.target import Target
 from tfrkit.sources.base import Items, Problem, RecordOrder, Scan, Source, require_some
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer_file
+from tfrkit.storage.inputs import forget_inputs
+from tfrkit.storage.options import StorageOptions, given_options
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,11 @@ class Prepared:
     num_left_out: int = 0
 
     @property
+    def stores(self) -> dict[str, StorageOptions]:
+        """The options of the stores of the inputs, for workers."""
+        return given_options(str(value) for value in self.source.options().values() if isinstance(value, str))
+
+    @property
     def made_by(self) -> str:
         """The program and version that writes the records; another version may write different bytes."""
         return f"tfrkit {VERSION}"
@@ -136,6 +143,7 @@ def prepare(source: Source, target: Target, options: BuildOptions, scratch: str)
     pointer = describe_pointer_file(source.title)
     if pointer is not None:
         raise SourceError(f"expected data, got {pointer}", shard=source.title, hint=REMEDY)
+    forget_inputs(source.title)
     scan = source.scan(scratch)
     require_some(scan)
     problems = list(scan.problems)

@@ -6,6 +6,7 @@ import heapq
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 
@@ -15,11 +16,14 @@ from tfrkit.build.plan import PlannedShard
 from tfrkit.build.task import CheckTask, JoinTask, ReadTask, ShardTask, part_path
 from tfrkit.engines.base import Task
 from tfrkit.sources.base import Scan
+from tfrkit.storage.options import StorageOptions
 
 # Small last pieces reduce idle time at the end.
 _PIECES_PER_JOB = 8
 # Cost of joining parts, which copies and hashes them again, relative to writing images unchanged.
 _JOIN_SHARE = 0.15
+
+_NO_STORES: Mapping[str, StorageOptions] = MappingProxyType({})
 
 MakeTask = Callable[[PlannedShard, str], ShardTask]
 # Wraps the task that completes a shard.
@@ -50,7 +54,7 @@ def cut_shards(weights: Sequence[float], jobs: int) -> list[int]:
     return num_parts
 
 
-def make_read_tasks(scan: Scan, jobs: int) -> Iterator[Task]:
+def make_read_tasks(scan: Scan, jobs: int, stores: Mapping[str, StorageOptions] = _NO_STORES) -> Iterator[Task]:
     """Yield tasks that read every item once and write nothing; none if the reader reads items in blocks."""
     if scan.reader.gives != "rows":
         return
@@ -58,7 +62,7 @@ def make_read_tasks(scan: Scan, jobs: int) -> Iterator[Task]:
     num_tasks = min(size, _PIECES_PER_JOB * jobs)
     for number in range(num_tasks):
         numbers = np.arange(size * number // num_tasks, size * (number + 1) // num_tasks)
-        yield ReadTask(f"items {numbers[0]} to {numbers[-1]}", scan.items.take(numbers), scan.reader)
+        yield ReadTask(f"items {numbers[0]} to {numbers[-1]}", scan.items.take(numbers), scan.reader, stores)
 
 
 @dataclass

@@ -64,7 +64,7 @@ def _read_all(prepared: Prepared, progress: Progress) -> tuple[list[Problem], Fa
     found: list[Problem] = []
     facts: Facts = {}
     try:
-        tasks = make_read_tasks(prepared.scan, jobs)
+        tasks = make_read_tasks(prepared.scan, jobs, prepared.stores)
         for result in LocalEngine(jobs).run(tasks, then=lambda *_: (), progress=progress.advance):
             if result is not None:
                 found += [_to_problem(item) for item in result.bad]
@@ -265,6 +265,7 @@ def write_shards(
             floats=prepared.scan.floats,
             keys=options.keys,
             on_bad=options.on_bad,
+            stores=prepared.stores,
         )
 
     weights = {shard.name: _weigh(prepared, shard) for shard in shards}

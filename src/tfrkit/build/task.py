@@ -26,10 +26,21 @@ from tfrkit.container.locate import save_index
 from tfrkit.engines.base import Tick
 from tfrkit.errors import CodecError, SchemaError, SourceError, TfrkitError
 from tfrkit.features.rename import rename_keys
-from tfrkit.sources.base import ColumnReader, Facts, FrameReader, Item, Reader, RecordReader, RowReader, TakenItems
+from tfrkit.sources.base import (
+    ColumnReader,
+    Facts,
+    FrameReader,
+    Item,
+    Reader,
+    RecordReader,
+    RowReader,
+    TakenItems,
+    read_items,
+)
 from tfrkit.sources.walk import describe_unreadable
 from tfrkit.storage.digest import hash_file
 from tfrkit.storage.local import LocalWriter, open_to_read
+from tfrkit.storage.options import StorageOptions, use_given
 from tfrkit.writer import Writer
 
 OnBad = Literal["fail", "skip"]
@@ -57,6 +68,7 @@ class ShardTask:
     on_bad: OnBad = "fail"
     part: int = 0
     num_parts: int = 1
+    stores: Mapping[str, StorageOptions] = field(default_factory=dict)
 
     @property
     def output(self) -> str:
@@ -74,6 +86,7 @@ class ShardTask:
 
     def run(self, tick: Tick) -> ShardResult:
         """Write the shard, its index and its marker; write nothing if bad inputs fail the build."""
+        use_given(self.stores)
         result = ShardResult(os.path.basename(self.path))
         is_whole = self.num_parts == 1
         digest = hashlib.sha256()
@@ -146,6 +159,7 @@ class ReadTask:
     path: str
     items: TakenItems
     reader: RowReader
+    stores: Mapping[str, StorageOptions] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -154,8 +168,9 @@ class ReadTask:
 
     def run(self, tick: Tick) -> ShardResult:
         """Return the bad items, and the approximate size of the records of the others."""
+        use_given(self.stores)
         result = ShardResult(self.path)
-        for item, nbytes in zip(self.items, _sizes_of(self.items), strict=True):
+        for item, nbytes in zip(read_items(self.items, self.reader), _sizes_of(self.items), strict=True):
             try:
                 result.nbytes += size_row(self.reader.read(item))
                 result.num_records += 1
@@ -214,7 +229,7 @@ def _write_items(writer: Writer, task: ShardTask, result: ShardResult, tick: Tic
 def _write_rows(writer: Writer, task: ShardTask, reader: RowReader, result: ShardResult, tick: Tick) -> bool:
     """Write row by row. After a bad input that fails the build, read on, so that all bad inputs are reported."""
     is_sound = True
-    for item, nbytes in zip(task.items, _sizes_of(task.items), strict=True):
+    for item, nbytes in zip(read_items(task.items, reader), _sizes_of(task.items), strict=True):
         try:
             row = reader.read(item)
             num_bad = 0

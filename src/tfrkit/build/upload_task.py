@@ -12,7 +12,7 @@ from tfrkit.build.journal import ShardResult, drop_done
 from tfrkit.build.task import JoinTask, ShardTask
 from tfrkit.container.index import INDEX_FOLDER, index_path
 from tfrkit.engines.base import Tick
-from tfrkit.storage.options import StorageOptions, options_of, set_options
+from tfrkit.storage.options import StorageOptions, use_given
 from tfrkit.storage.upload import upload_file
 
 
@@ -44,9 +44,7 @@ class UploadTask:
 
     def run(self, tick: Tick) -> ShardResult:
         """Write and store the shard; nothing is stored if bad inputs fail the build."""
-        for root, options in self.stores.items():
-            if options_of(root) != options:  # in a process of this machine they may be the default
-                set_options(root, options)
+        use_given(self.stores)
         os.makedirs(os.path.join(os.path.dirname(self.path), INDEX_FOLDER), exist_ok=True)
         result = self.inner.run(tick)
         tick(0, 0, 0)  # ends this process if its parent is gone

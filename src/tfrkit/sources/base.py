@@ -33,6 +33,8 @@ from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema
 from tfrkit.images.encode import ImageFact
 from tfrkit.sidecars.read import Sidecars
+from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.inputs import copy_of, read_ahead, stat_input
 from tfrkit.storage.local import open_to_read
 
 Facts = dict[str, Counter[ImageFact]]
@@ -140,6 +142,7 @@ class Items:
             None if self.keys is None else _take_values(self.keys, numbers),
             None if self.data is None else _take_values(self.data, numbers),
             None if self.nbytes is None else self.nbytes[numbers],
+            None if self.stamps is None else self.stamps[numbers],
         )
 
 
@@ -151,6 +154,7 @@ class TakenItems(Sequence[Item]):
     keys: BytesColumn | None = None
     data: BytesColumn | None = None
     nbytes: Int64Array | None = None
+    stamps: Int64Array | None = None
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -162,6 +166,7 @@ class TakenItems(Sequence[Item]):
                 None if self.keys is None else self.keys[index],
                 None if self.data is None else self.data[index],
                 None if self.nbytes is None else self.nbytes[index],
+                None if self.stamps is None else self.stamps[index],
             )
         number = int(self.numbers[index])
         key = f"row {number}" if self.keys is None else os.fsdecode(self.keys[index])
@@ -281,6 +286,10 @@ class RowReader(Protocol):
         A row of the form {"context": {...}, "feature_lists": {...}} becomes a SequenceExample. Values are of the types
         that `Writer.write` takes.
         """
+
+    def files_of(self, item: Item) -> Sequence[str]:
+        """Return the files that `read` will read for an item; those in a store are requested ahead."""
+        return ()
 
     def take_facts(self) -> Facts:
         """Return the facts found since the last call."""
@@ -404,6 +413,14 @@ class Source(Protocol):
         """
 
 
+def read_items(items: TakenItems, reader: RowReader) -> Iterator[Item]:
+    """Yield items to read, in order; their files in a store are requested ahead, and must be those of the scan."""
+    if not items or not any(map(has_scheme, reader.files_of(items[0]))):
+        return iter(items)
+    sizes, stamps = (None if column is None else column.tolist() for column in (items.nbytes, items.stamps))
+    return read_ahead(items, reader.files_of, sizes=sizes, stamps=stamps)
+
+
 def require_some(scan: Scan) -> None:
     """Raise if a scan found neither items nor problems: an empty build is not a success."""
     if scan.items.size or scan.problems:
@@ -417,10 +434,10 @@ def require_some(scan: Scan) -> None:
 def fingerprint_file(path: str) -> tuple[str, int]:
     """Return a digest of a file's size and of samples from all over it, and its mtime (ns). Reads at most 1 MiB."""
     digest = hashlib.sha256()
-    with open_to_read(path) as file:
+    with open_to_read(copy_of(path)) as file:
         info = os.fstat(file.fileno())
         digest.update(info.st_size.to_bytes(8, "little"))
         for sample in range(_FINGERPRINT_SAMPLES):
             file.seek(max(0, info.st_size - _FINGERPRINT_NBYTES) * sample // (_FINGERPRINT_SAMPLES - 1))
             digest.update(file.read(_FINGERPRINT_NBYTES))
-    return digest.hexdigest()[:32], info.st_mtime_ns
+    return digest.hexdigest()[:32], stat_input(path)[1]

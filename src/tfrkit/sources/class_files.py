@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
 
@@ -9,7 +10,10 @@ from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, number_names, read_class_map
 from tfrkit.pictures.masks import parse_color_map
 from tfrkit.sources.walk import describe_unreadable
-from tfrkit.storage.resolve import expand_home
+from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.inputs import read_input
+from tfrkit.storage.lookup import is_file
+from tfrkit.storage.resolve import show_address
 
 # Files that labelling tools write next to a dataset in Pascal VOC format, in order of preference.
 CLASS_FILES = ("labelmap.txt", "class_names.txt", "classes.txt", "labels.txt")
@@ -18,7 +22,7 @@ CLASS_FILES = ("labelmap.txt", "class_names.txt", "classes.txt", "labels.txt")
 def find_class_file(root: str) -> str | None:
     """Return the path of the class file in a dataset's folder, or None."""
     paths = (os.path.join(root, name) for name in CLASS_FILES)
-    return next((path for path in paths if os.path.isfile(path)), None)
+    return next((path for path in paths if is_file(path)), None)
 
 
 def load_classes(classes: str | Sequence[str], *, label_offset: int | None, first: int = 1) -> LabelMap:
@@ -29,18 +33,18 @@ def load_classes(classes: str | Sequence[str], *, label_offset: int | None, firs
     """
     if not isinstance(classes, str):
         return number_names(classes, offset=label_offset, first=first, origin="the given names")
-    path = expand_home(classes)
+    path = show_address(classes)
     if os.path.basename(path) == "labelmap.txt":
         names = parse_color_map(read_small_text(path), path)[1]
         return number_names(names, offset=label_offset, first=first, origin=path)
-    return read_class_map(path, offset=label_offset, first=first)
+    text = read_small_text(path) if has_scheme(path) else None
+    return read_class_map(path, offset=label_offset, first=first, text=text)
 
 
 def read_small_text(path: str) -> str:
     """Read a small UTF-8 text file with or without a byte order mark."""
     try:
-        with open(path, encoding="utf-8-sig") as file:
-            return file.read()
+        return io.StringIO(read_input(path).decode("utf-8-sig"), newline=None).read()
     except OSError as error:
         raise SourceError(describe_unreadable(error, "open"), shard=path) from None
     except UnicodeDecodeError as error:

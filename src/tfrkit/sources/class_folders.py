@@ -21,6 +21,8 @@ from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.image_features import ImageReader, image_row, image_specs
 from tfrkit.sources.walk import describe_dangling, find_dangling, find_images, require_folder
+from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.lookup import list_folders
 
 _NOT_KEPT = -2
 _NO_FOLDER = "image is not in a class folder"
@@ -110,7 +112,8 @@ class ClassFolders(DescribedSource):
             return ""
         if self.split_folders:
             return Hint(Step("did you mean folders that are classes: without {split_folders}", split_folders=True))
-        return f"did you mean the folder above: {os.path.dirname(os.path.abspath(self.title))}"
+        root = self.title if has_scheme(self.title) else os.path.abspath(self.title)
+        return f"did you mean the folder above: {os.path.dirname(root)}"
 
     def _decide_classes(self, found: Iterable[str], depth: int) -> tuple[LabelMap, list[str]]:
         """Return the label map, and the names of class folders without images."""
@@ -127,7 +130,7 @@ class ClassFolders(DescribedSource):
                         Step("if these are classes: {classes}", classes=...),
                     ),
                 )
-            folders = {entry.name for entry in os.scandir(self.title) if entry.is_dir()}
+            folders = set(list_folders(self.title))
             # An empty folder is a class, too, so that adding images to it later does not shift the ids of the others.
             empty = sorted(name for name in folders - with_images if not name.startswith((".", "_")))
             return make_class_map([*with_images, *(empty if with_images else ())], offset=self.label_offset), empty

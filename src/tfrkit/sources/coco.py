@@ -7,8 +7,10 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from typing import NamedTuple
 
+from tfrkit._limits import LIMITS
 from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.labels import LabelMap, make_numbered_map
 from tfrkit.images.encode import ImageOptions
@@ -18,6 +20,9 @@ from tfrkit.sources.coco_json import CocoData, CocoImage, add_captions, parse_co
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.detection import DetectionGatherer, FoundObject, note_zero
 from tfrkit.sources.walk import describe_unreadable
+from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.inputs import read_ahead, read_input
+from tfrkit.storage.lookup import can_list, expand_remote_glob, is_file, is_folder
 
 FIELDS: Mapping[str, str] = {"is_crowd": "int64", "area": "float"}
 
@@ -71,7 +76,7 @@ class Coco(DescribedSource):
         """Read the annotations, and the header of every image."""
         root, files = self._find_files()
         fitter = BoxFitter(self.boxes)
-        names = tuple(file.split for file in files) if os.path.isdir(self.path) and files[0].split else ()
+        names = tuple(file.split for file in files) if is_folder(self.path) and files[0].split else ()
         base = self.image_root or root
         gatherer = DetectionGatherer(base, fitter, exif=self.images.exif, split_names=names, needs_outlines=self.masks)
         categories: dict[int, str] = {}
@@ -92,7 +97,8 @@ class Coco(DescribedSource):
                     )
             folder = "" if self.image_root else _find_image_folder(root, file, coco)
             prefix = f"{file.split}/" if len(files) > 1 else ""
-            for image in coco.images.values():
+            files_of = partial(_files_of, base, folder)
+            for image in read_ahead(coco.images.values(), files_of, head_nbytes=LIMITS.image_head_nbytes):
                 self._gather(gatherer, image, categories, folder, prefix, index if names else -1, file)
         labels = self._number(categories)
         scan = gatherer.make_scan(
@@ -137,7 +143,7 @@ class Coco(DescribedSource):
         file: _File,
     ) -> None:
         where = f"{file.path}, image {image.identifier!r:.40}"
-        path = os.path.normpath(os.path.join(folder, image.file_name.replace("\\", "/")))
+        path = _place_of(folder, image)
         if os.path.isabs(path) or path.split("/")[0] == "..":
             reason = f"file_name expected a path below the images, got {image.file_name!r:.64}"
             gatherer.problems.append(Problem(where, reason))
@@ -167,11 +173,11 @@ class Coco(DescribedSource):
 
     def _find_files(self) -> tuple[str, list[_File]]:
         """Return the root and its JSON files."""
-        if os.path.isfile(self.path):
+        if is_file(self.path):
             if self.sets:
                 raise ValueError("sets expected a folder with several files, got one file")
             return os.path.dirname(self.path) or ".", [_File("", os.path.basename(self.path))]
-        if not os.path.isdir(self.path):
+        if not is_folder(self.path):
             raise SourceError("no such file or folder, expected a COCO file", shard=self.path)
         found = _list_files(self.path)
         if self.sets:
@@ -213,18 +219,34 @@ def _count(categories: Sequence[str]) -> str:
 def _list_files(root: str) -> dict[str, str]:
     """Return set → path of its JSON file below the root, for the first COCO layout that matches."""
     found = {}
-    for path in sorted(glob.glob("annotations/instances_*.json", root_dir=root)):
+    for path in _glob(root, "annotations", "instances_*.json"):
         match = _SET_NAME.fullmatch(os.path.basename(path))
         if match is not None:
             found[match["set"]] = path
     if not found:
-        for path in sorted(glob.glob("*/_annotations.coco.json", root_dir=root)):
+        for path in _glob(root, "*", "_annotations.coco.json"):
             found[os.path.dirname(path)] = path
     if not found:
         for path in ("_annotations.coco.json", "annotations.json", "annotations/annotations.json"):
-            if os.path.isfile(os.path.join(root, path)):
+            if is_file(os.path.join(root, path)):
                 return {"": path}
     return found
+
+
+def _glob(root: str, folder: str, pattern: str) -> list[str]:
+    if not has_scheme(root):
+        return sorted(glob.glob(f"{folder}/{pattern}", root_dir=root))
+    found = expand_remote_glob(f"{root.rstrip('/')}/{folder}/{pattern}") if can_list(root) else []
+    return [address[len(root.rstrip("/")) + 1 :] for address in found]
+
+
+def _place_of(folder: str, image: CocoImage) -> str:
+    return os.path.normpath(os.path.join(folder, image.file_name.replace("\\", "/")))
+
+
+def _files_of(base: str, folder: str, image: CocoImage) -> list[str]:
+    path = _place_of(folder, image)
+    return [] if image.is_bad or path.startswith("..") else [os.path.join(base, path)]
 
 
 def _find_image_folder(root: str, file: _File, coco: CocoData) -> str:
@@ -236,14 +258,13 @@ def _find_image_folder(root: str, file: _File, coco: CocoData) -> str:
     folders = [beside, *(os.path.join(above, *parts) for parts in ((name,), ("images", name), ("images",), ()))]
     firsts = [image.file_name for image in list(coco.images.values())[:20]]
     for folder in dict.fromkeys(folders):
-        if any(os.path.isfile(os.path.join(root, folder, first)) for first in firsts):
+        if any(is_file(os.path.join(root, folder, first)) for first in firsts):
             return folder
     return beside
 
 
 def _read(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return read_input(path)
     except OSError as error:
         raise SourceError(describe_unreadable(error, "open"), shard=path) from None

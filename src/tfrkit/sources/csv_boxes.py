@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
+from tfrkit._limits import LIMITS
 from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.images.encode import ImageOptions
@@ -27,6 +28,8 @@ from tfrkit.sources.detection import (
 )
 from tfrkit.sources.voc_det import FIELDS
 from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files, require_folder
+from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.inputs import fetch_input, read_ahead, stat_input
 
 Units = Literal["pixels", "parts"]
 Unlisted = Literal["skip", "keep"]
@@ -103,13 +106,20 @@ class CsvBoxes(DescribedSource):
     def scan(self, scratch: str) -> Scan:
         """Read every row, and the header of every image."""
         root = self.image_root or os.path.dirname(self.path) or "."
+        if has_scheme(self.path):
+            fetch_input(self.path, scratch)
         file = open_csv(self.path, separator=self.separator, encoding=self.encoding, headerless=_HEADERLESS)
         require_folder(root, "images")
         rows = _BoxRows(file, self._find_columns(file))
         self._check_units(rows)
         gatherer = DetectionGatherer(root, BoxFitter(self.boxes), exif=self.images.exif)
         gatherer.problems += rows.problems
-        for name, listed in rows.images.items():
+
+        def files_of(entry: tuple[str, _ListedImage]) -> list[str]:
+            file = _place_of(entry[0])
+            return [] if file.startswith("..") else [os.path.join(root, file)]
+
+        for name, listed in read_ahead(rows.images.items(), files_of, head_nbytes=LIMITS.image_head_nbytes):
             self._gather(gatherer, root, name, listed)
         notes = [*file.notes, *rows.notes, *self._take_unlisted(gatherer, root, rows.images)]
         labels = self._decide_classes(gatherer.counts)
@@ -151,13 +161,13 @@ class CsvBoxes(DescribedSource):
 
     def _gather(self, gatherer: DetectionGatherer, root: str, name: str, listed: _ListedImage) -> None:
         where = f"{self.path}, line {listed.line}"
-        file = os.path.normpath(name.replace("\\", "/"))
+        file = _place_of(name)
         if os.path.isabs(file) or file.split("/")[0] == "..":
             reason = f"filename expected a path below the images, got {name!r:.64}"
             gatherer.problems.append(
                 Problem(where, reason, input=name, kind="file names point outside the folder of images")
             )
-        elif not os.path.exists(os.path.join(root, file)):
+        elif not _exists(os.path.join(root, file)):
             reason = f"no image {file!r:.200} in {root}"
             hint = Hint(Step("name the folder where file names start: {image_root}", image_root=...))
             gatherer.problems.append(Problem(where, reason, input=name, kind="images are missing", hint=hint))
@@ -174,7 +184,7 @@ class CsvBoxes(DescribedSource):
 
     def _take_unlisted(self, gatherer: DetectionGatherer, root: str, listed: Mapping[str, _ListedImage]) -> list[str]:
         """Add the images that no row names without objects, or return a note about them."""
-        known = {os.path.normpath(name.replace("\\", "/")) for name in listed}
+        known = set(map(_place_of, listed))
         others = [file.key for file in find_files(root, IMAGE_SUFFIXES).files if file.key not in known]
         if self.unlisted == "skip":
             if not others:
@@ -189,6 +199,18 @@ class CsvBoxes(DescribedSource):
         if self.classes is not None:
             return load_classes(self.classes, label_offset=self.label_offset)
         return make_class_map(counts, offset=1 if self.label_offset is None else self.label_offset)
+
+
+def _place_of(name: str) -> str:
+    return os.path.normpath(name.replace("\\", "/"))
+
+
+def _exists(path: str) -> bool:
+    try:
+        stat_input(path)
+    except OSError:
+        return False
+    return True
 
 
 class _BoxRows:

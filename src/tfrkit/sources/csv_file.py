@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from tfrkit._limits import LIMITS
 from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.sources.walk import describe_unreadable
+from tfrkit.storage.inputs import copy_of
 
 # Separators that are detected; if two are equally frequent, the first one is chosen.
 _SEPARATORS = ",\t;|"
@@ -48,7 +49,7 @@ class CsvFile:
         """Yield (line, cells) of every row of data; `line` is the line in which the row starts."""
         limit = csv.field_size_limit(_MAX_CELL)
         try:
-            with open(self.path, encoding=_with_mark(self.encoding), newline="") as file:
+            with open(copy_of(self.path), encoding=_with_mark(self.encoding), newline="") as file:
                 reader = csv.reader(file, delimiter=self.separator, strict=True)
                 before = 0
                 is_first = self.has_header
@@ -176,7 +177,7 @@ def find_separator(line: str) -> str:
 
 def _first_line(path: str, encoding: str) -> str:
     try:
-        with open(path, encoding=_with_mark(encoding), errors="replace", newline="") as file:
+        with open(copy_of(path), encoding=_with_mark(encoding), errors="replace", newline="") as file:
             line = file.readline(1 << 20)
     except OSError as error:
         raise SourceError(describe_unreadable(error, "open"), shard=path) from None
@@ -185,7 +186,7 @@ def _first_line(path: str, encoding: str) -> str:
     if line.startswith(("\x1f\ufffd", "PK\x03\x04")):
         raise SourceError("expected text, got a compressed file", shard=path, hint="unpack it first")
     if not line.strip():
-        what = "an empty file" if os.path.getsize(path) == 0 else "an empty first line"
+        what = "an empty file" if os.path.getsize(copy_of(path)) == 0 else "an empty first line"
         raise SourceError(f"expected a header with names of columns, got {what}", shard=path)
     return line
 
@@ -229,7 +230,7 @@ def _is_number(cell: str) -> bool:
 
 def _advise_encoding(path: str) -> str:
     """Return a hint with the encoding detected from the first bytes, or with encodings to try."""
-    with open(path, "rb") as file:
+    with open(copy_of(path), "rb") as file:
         is_utf16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     if is_utf16:
         return Hint(Step("it looks like UTF-16: {encoding}", encoding="utf-16"))

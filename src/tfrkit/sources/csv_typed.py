@@ -21,6 +21,7 @@ from tfrkit.codec.columns import BytesColumn
 from tfrkit.sources.cell_types import kind_of_cell
 from tfrkit.sources.csv_file import CsvFile
 from tfrkit.sources.table_spool import SpoolColumn, TableSpooler
+from tfrkit.storage.inputs import copy_of
 
 GuessedKind = Literal["int64", "float", "text", "none"]
 Parsed = tuple[int, list[tuple[Any, Any, Any, int, int]]]
@@ -41,7 +42,7 @@ def spool_typed(file: CsvFile, spooler: TableSpooler, types: Mapping[str, str]) 
         return None
     if file.separator in '"\r\n':
         return None
-    with open(file.path, "rb", buffering=0) as opened:
+    with open(copy_of(file.path), "rb", buffering=0) as opened:
         descriptor = opened.fileno()
         size = os.fstat(descriptor).st_size
         start = _find_first_row(descriptor, file)

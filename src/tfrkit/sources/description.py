@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tfrkit.codec.frame_columns import IN_MEMORY
-from tfrkit.storage.resolve import expand_home
+from tfrkit.storage.resolve import show_address
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class DescribedSource:
         for name in (fields(self)[0].name, "image_root"):
             path = getattr(self, name, None)
             if isinstance(path, (str, os.PathLike)):
-                object.__setattr__(self, name, expand_home(path))
+                object.__setattr__(self, name, show_address(path))
         for name in ("sets", "context", "missing"):
             names = getattr(self, name, None)
             if names is not None:

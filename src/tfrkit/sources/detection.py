@@ -29,6 +29,7 @@ from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
 from tfrkit.sources.boxes import BoxFitter, Corners
 from tfrkit.sources.image_features import ImageReader, image_row, image_specs, to_problem
 from tfrkit.sources.measure import Size, explain_difference, measure_image_file
+from tfrkit.storage.inputs import stat_input
 
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 # An empty list of text: unlike [], the array has a type.
@@ -96,7 +97,7 @@ class DetectionGatherer:
             return
         self._keys.add(key)
         try:
-            info = os.stat(path)
+            nbytes, stamp = stat_input(path)
             width, height = measure_image_file(path, self._exif)
         except (SourceError, OSError) as error:
             self.problems.append(to_problem(file, error, input=key))
@@ -118,7 +119,7 @@ class DetectionGatherer:
                 uses.append(found.where)
         self.num_empty += not kept
         data = _pack(file, source_id, kept, captions, width, height)
-        self.builder.add(key, data=data, nbytes=info.st_size, stamp=info.st_mtime_ns, split=split)
+        self.builder.add(key, data=data, nbytes=nbytes, stamp=stamp, split=split)
 
     def _compare_sizes(
         self, path: str, declared: tuple[int | None, int | None], size: Size
@@ -261,6 +262,9 @@ class DetectionReader(ImageReader):
         self._fields = dict(fields)
         self._masks = masks
         self._captions = captions
+
+    def files_of(self, item: Item) -> Sequence[str]:
+        return [os.path.join(self._root, json.loads(item.data.decode("utf-8", "surrogateescape"))["file"])]
 
     def read(self, item: Item) -> Row:
         """Return the row of one image."""

@@ -26,6 +26,7 @@ from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.image_features import IMAGE, ImageReader, image_row, image_specs
 from tfrkit.sources.walk import IMAGE_SUFFIXES, FoundFile, find_files, read_file, require_folder
 from tfrkit.storage.base import describe_os_error
+from tfrkit.storage.inputs import join_stamps
 
 _DIGITS = re.compile(r"([0-9]+)")
 _MICROSECONDS = 1_000_000
@@ -92,7 +93,7 @@ class Frames(DescribedSource):
                 clip,
                 data=json.dumps(names).encode(),
                 nbytes=sum(file.nbytes for file in files),
-                stamp=max(file.stamp for file in files),
+                stamp=join_stamps(self.root, (file.stamp for file in files)),
                 label=-1 if labels is None else labels.id_of(name),
             )
         notes = [*found.notes, *self.images.describe()]
@@ -177,6 +178,9 @@ class FramesReader(ImageReader):
         super().__init__(root, images)
         self._labels = labels
         self._frame_rate = frame_rate
+
+    def files_of(self, item: Item) -> Sequence[str]:
+        return [os.path.join(self._root, item.key, name) for name in json.loads(item.data)]
 
     def read(self, item: Item) -> Row:
         """Return the row of one clip; frames of different formats or sizes make it a bad input."""

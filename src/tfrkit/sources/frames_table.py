@@ -188,6 +188,13 @@ class FramesTableReader(ImageReader):
         self._context = tuple(context)
         self._image_column = image_column
 
+    def files_of(self, item: Item) -> Sequence[str]:
+        if self._image_column is None:
+            return []
+        rows = self._spool.read_rows(np.frombuffer(item.data, "<i8"))
+        paths = [os.fsdecode(row.get(self._image_column) or b"") for row in rows]
+        return [os.path.join(self._root, path) for path in paths if path]
+
     def read(self, item: Item) -> Row:
         """Return the row of one clip."""
         numbers = np.frombuffer(item.data, "<i8")

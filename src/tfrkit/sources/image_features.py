@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+
 from tfrkit._types import Row
 from tfrkit.errors import SourceError
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.images.turn import StoredImage
-from tfrkit.sources.base import Facts, Problem, RowReader
+from tfrkit.sources.base import Facts, Item, Problem, RowReader
 from tfrkit.sources.walk import describe_unreadable, read_file
 
 IMAGE = "image/encoded"
@@ -21,6 +24,9 @@ class ImageReader(RowReader):
     def __init__(self, root: str, images: ImageOptions) -> None:
         self._root = root
         self._store = ImageStore(images)
+
+    def files_of(self, item: Item) -> Sequence[str]:
+        return [os.path.join(self._root, item.key)]
 
     def store(self, path: str, *, is_annotated: bool = False) -> StoredImage:
         """Return an image as it is written; `is_annotated` as in `ImageStore.store`."""

@@ -18,6 +18,7 @@ from tfrkit.codec.tensor_proto import encode_tensor
 from tfrkit.errors import SourceError
 from tfrkit.sources.json_values import Constant, TensorForm, thaw_value
 from tfrkit.sources.walk import describe_unreadable
+from tfrkit.storage.inputs import copy_of
 
 JsonKind = Literal["int64", "float", "text", "bytes", "tensor"]
 
@@ -133,7 +134,7 @@ class JsonLines:
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         try:
-            with open(self.path, encoding=self._encoding) as file:
+            with open(copy_of(self.path), encoding=self._encoding) as file:
                 for number, line in enumerate(file, 1):
                     if line.strip():
                         yield number, line

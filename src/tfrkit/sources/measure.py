@@ -12,6 +12,8 @@ from tfrkit.images.resize import UPRIGHT, swaps_sides
 from tfrkit.images.sniff import ImageInfo, sniff_image
 from tfrkit.images.turn import ExifPolicy, require_upright, turn_size
 from tfrkit.sources.walk import require_data
+from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.inputs import open_input, read_input
 
 Size = tuple[int, int]
 """(width, height)."""
@@ -33,6 +35,8 @@ def measure_image_file(path: str, exif: ExifPolicy = "keep") -> Size:
 
 def read_orientation(path: str) -> int:
     """Return the EXIF orientation of an image file, 1 to 8; 1 if it has none."""
+    if has_scheme(path):
+        return find_orientation(memoryview(read_input(path)))
     with open(path, "rb") as file:
         if not os.fstat(file.fileno()).st_size:
             return UPRIGHT
@@ -60,7 +64,7 @@ def explain_difference(path: str, declared: Size, size: Size, exif: ExifPolicy) 
 
 
 def _measure_stored(path: str) -> Size:
-    with open(path, "rb") as file:
+    with open_input(path) as file:
         head = file.read(LIMITS.image_head_nbytes)
         info = sniff_image(head)
         if info is not None and info.width is None:
@@ -80,7 +84,7 @@ def _ask_pillow(path: str) -> ImageInfo:
     from PIL import Image
 
     try:
-        with Image.open(path) as image:
+        with open_input(path) as file, Image.open(file) as image:
             # Pillow returns the size of a TIFF after its orientation is applied; the tags have the stored size.
             width, height = (image.tag_v2[256], image.tag_v2[257]) if hasattr(image, "tag_v2") else image.size
             return ImageInfo(image.format or "image", width, height)

@@ -31,6 +31,7 @@ from tfrkit.sources.table_load import load_table
 from tfrkit.sources.table_options import TableOptions, require_column
 from tfrkit.sources.table_spool import LoadedTable
 from tfrkit.storage.base import describe_os_error
+from tfrkit.storage.inputs import read_ahead, stat_input
 
 TableFormat = Literal["auto", "csv", "jsonl", "parquet", "arrow"]
 
@@ -176,18 +177,19 @@ class Table(DescribedSource):
         files = table.spool.read_column(index, np.arange(table.num_rows))
         builder = ItemsBuilder(scan.items.split_names)
         problems: dict[int, str] = {}
-        for row, raw in enumerate(files):
-            path = os.fsdecode(raw)
+        paths = map(os.fsdecode, files)
+        ahead = read_ahead(paths, lambda path: [os.path.join(root, path)] if path else [], head_nbytes=1)
+        for row, path in enumerate(ahead):
             try:
-                info = os.stat(os.path.join(root, path)) if path else None
+                nbytes, stamp = stat_input(os.path.join(root, path)) if path else (0, 0)
             except OSError as error:
                 problems[row] = f"image {path!r:.200} cannot be opened, {describe_os_error(error)}"
                 continue
             builder.add(
                 f"row {row}, {path}",
                 data=row.to_bytes(8, "little"),
-                nbytes=info.st_size if info else 0,
-                stamp=info.st_mtime_ns if info else 0,
+                nbytes=nbytes,
+                stamp=stamp,
                 label=_pick(scan.items.labels, row),
                 group=_pick(scan.items.groups, row),
                 split=_pick(scan.items.splits, row),
@@ -219,6 +221,10 @@ class TableImageReader(ImageReader):
         super().__init__(root, images)
         self._spool = spool
         self._column = column
+
+    def files_of(self, item: Item) -> Sequence[str]:
+        path = item.key.partition(", ")[2]  # of "row 7, a/b.png"
+        return [os.path.join(self._root, path)] if path else []
 
     def read(self, item: Item) -> Row:
         """Return the row with its image, or without image features if it names no file."""

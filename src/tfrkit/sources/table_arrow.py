@@ -35,6 +35,7 @@ from tfrkit.sources.arrow_files import is_parquet, read_arrow_batches
 from tfrkit.sources.base import Problem
 from tfrkit.sources.table_options import TableOptions
 from tfrkit.sources.table_spool import LoadedTable, SpoolColumn, TableSpooler
+from tfrkit.storage.inputs import copy_of
 
 _BATCH_ROWS = 1 << 16
 # Threads that convert columns; pyarrow releases the interpreter lock while it works.
@@ -65,13 +66,18 @@ Spool = Callable[[Sequence[ArrowColumn]], Spooled]
 def load_arrow_file(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
     """Load a Parquet or Arrow file."""
     arrow = require_arrow("parquet", "ipc")
+    local = copy_of(path)
     try:
-        schema, batches = read_arrow_batches(path, arrow, rows=_BATCH_ROWS)
+        schema, batches = read_arrow_batches(local, arrow, rows=_BATCH_ROWS)
         spool: Spool = partial(_spool_together, batches, arrow)
         # pyarrow selects columns of Parquet by name, and interprets a dot in a name as an inner field.
-        if is_parquet(path) and len(set(schema.names)) == len(schema) and not any("." in name for name in schema.names):
-            spool = partial(_spool_apart, path, schema.names, arrow)
-        return _load_arrow(schema, spool, options, spooler, arrow, path, os.path.getsize(path))
+        if (
+            is_parquet(local)
+            and len(set(schema.names)) == len(schema)
+            and not any("." in name for name in schema.names)
+        ):
+            spool = partial(_spool_apart, local, schema.names, arrow)
+        return _load_arrow(schema, spool, options, spooler, arrow, path, os.path.getsize(local))
     except (arrow.ArrowInvalid, OSError) as error:
         spooler.clear()
         raise SourceError(

@@ -10,6 +10,9 @@ from tfrkit.sources.table_arrow import load_arrow_file, load_memory
 from tfrkit.sources.table_options import TableOptions
 from tfrkit.sources.table_spool import LoadedTable, TableSpooler
 from tfrkit.sources.table_text import load_csv, load_json_lines
+from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.base import describe_os_error
+from tfrkit.storage.inputs import copy_of, fetch_input
 from tfrkit.storage.local import open_to_read
 
 
@@ -20,7 +23,12 @@ def load_table(data: Any, options: TableOptions, scratch: str) -> LoadedTable:
     spooler = TableSpooler(folder, options.floats)
     if not isinstance(data, str):
         return load_memory(data, options, spooler)
-    if not os.path.isfile(data):
+    if has_scheme(data):
+        try:
+            fetch_input(data, scratch)
+        except OSError as error:
+            raise SourceError(f"cannot open, {describe_os_error(error)}", shard=data) from None
+    elif not os.path.isfile(data):
         what = "a folder" if os.path.isdir(data) else "nothing"
         raise SourceError(f"expected a CSV, JSON lines, Parquet or Arrow file, got {what}", shard=data)
     kind = find_table_format(data) if options.format == "auto" else options.format
@@ -33,7 +41,7 @@ def load_table(data: Any, options: TableOptions, scratch: str) -> LoadedTable:
 
 def find_table_format(path: str) -> str:
     """Detect the format of a table file from its first bytes, or else from its name."""
-    with open_to_read(path) as file:
+    with open_to_read(copy_of(path)) as file:
         head = file.read(4096)
     if head[:4] == b"PAR1":
         return "parquet"

@@ -15,6 +15,7 @@ from tfrkit.sources.csv_typed import spool_typed
 from tfrkit.sources.json_lines import JsonLines, convert_values
 from tfrkit.sources.table_options import TableOptions
 from tfrkit.sources.table_spool import LoadedTable, SpoolColumn, TableSpooler
+from tfrkit.storage.inputs import copy_of
 
 # Texts that other programs write for missing cells, in lower case.
 _GAPS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "missing", "-", "--", "?", ".", "nat", "\\n"})
@@ -33,7 +34,7 @@ def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedT
     typed = spool_typed(file, spooler, options.types)
     if typed is not None:
         num_rows, empty = typed
-        loaded = spooler.finish(num_rows, os.path.getsize(path), _name_rows(path, file.lines_of))
+        loaded = spooler.finish(num_rows, os.path.getsize(copy_of(path)), _name_rows(path, file.lines_of))
         _note_file(loaded, file, empty)
         return loaded
     problems = [Problem(f"{path}, line {line}", reason) for line, reason in file.find_ragged()]
@@ -82,7 +83,7 @@ def _spool_cells(file: CsvFile, options: TableOptions, spooler: TableSpooler) ->
             for index, column, kind in columns:
                 values, missing = convert_cells(block[index], kind)
                 column.append(values, None, missing)
-    loaded = spooler.finish(num_rows, os.path.getsize(file.path), places)
+    loaded = spooler.finish(num_rows, os.path.getsize(copy_of(file.path)), places)
     loaded.problems[:0] = problems
     _note_file(loaded, file, empty)
     return loaded
@@ -133,7 +134,7 @@ def load_json_lines(path: str, options: TableOptions, spooler: TableSpooler) -> 
         for rows in file.blocks():
             for spooled, kind, is_list in columns:
                 spooled.append(*convert_values(rows, spooled.name, kind, is_list))
-    loaded = spooler.finish(num_rows, os.path.getsize(path), _name_rows(path, file.lines_of))
+    loaded = spooler.finish(num_rows, os.path.getsize(copy_of(path)), _name_rows(path, file.lines_of))
     loaded.problems[:0] = problems
     if empty:
         loaded.notes.append(f"columns without any value, left out: {', '.join(map(repr, empty))}")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import NamedTuple
 
+from tfrkit._limits import LIMITS
 from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.labels import SORTED, LabelMap, make_class_map
 from tfrkit.images.encode import ImageOptions
@@ -21,6 +22,7 @@ from tfrkit.sources.voc_layout import FilesById, find_folder, note_unused_lists,
 from tfrkit.sources.voc_seg import VOC_CLASSES
 from tfrkit.sources.voc_xml import VocAnnotation, parse_voc_xml
 from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files, read_file, require_folder
+from tfrkit.storage.inputs import read_ahead
 
 FIELDS: Mapping[str, str] = {"difficult": "int64", "truncated": "int64", "view": "bytes"}
 
@@ -76,7 +78,8 @@ class VocDet(DescribedSource):
             names, notes, problems = listed.split_names, listed.notes, listed.problems
         gatherer = DetectionGatherer(self.root, BoxFitter(self.boxes), exif=self.images.exif, split_names=names)
         gatherer.problems += [*problems, *files.problems]
-        are_voc = [self._gather(gatherer, pair) for pair in pairs]
+        ahead = read_ahead(pairs, self._files_of, head_nbytes=LIMITS.image_head_nbytes)
+        are_voc = [self._gather(gatherer, pair) for pair in ahead]
         labels = self._decide_classes(gatherer.counts, is_voc=bool(are_voc) and all(are_voc))
         return gatherer.make_scan(
             f"annotations (.xml) in {os.path.join(self.root, files.xml_folder)} with their images",
@@ -88,6 +91,10 @@ class VocDet(DescribedSource):
             ignored=files.ignored,
             found=len(pairs) + count_bad_inputs((*problems, *files.problems)),
         )
+
+    def _files_of(self, pair: _Pair) -> list[str]:
+        files = [pair.image] if pair.annotation is not None else [pair.xml, pair.image]
+        return [os.path.join(self.root, file) for file in files]
 
     def _gather(self, gatherer: DetectionGatherer, pair: _Pair) -> bool:
         """Add one image; return whether its annotation is VOC's own, or True if it cannot be read."""
@@ -196,7 +203,7 @@ class _Files:
             by_name.setdefault(name, []).append(file.key)
             by_stem.setdefault(os.path.splitext(name)[0], []).append(file.key)
         pairs = []
-        for file in self._annotations:
+        for file in read_ahead(self._annotations, lambda file: [_join(self._root, _join(self.xml_folder, file.key))]):
             xml = _join(self.xml_folder, file.key)
             try:
                 annotation = parse_voc_xml(read_file(self._root, xml), xml)

@@ -15,6 +15,8 @@ from tfrkit.errors import SourceError
 from tfrkit.sources.base import Problem
 from tfrkit.sources.class_files import read_small_text
 from tfrkit.sources.walk import IMAGE_SUFFIXES, FoundFile
+from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.lookup import is_file, is_folder, list_names
 
 # Default lists. trainval is not among them, because it repeats the ids of train and val.
 _USUAL_SETS = ("train", "val", "test")
@@ -45,7 +47,7 @@ def read_sets(root: str, folder: str, sets: Sequence[str]) -> ListedIds | None:
     if not sets:
         listed.notes.append(f"sets: {', '.join(lists)} of {os.path.join('ImageSets', folder)}, as none were named")
     for split, (name, path) in enumerate(lists.items()):
-        shown = os.path.relpath(path, root)
+        shown = path.removeprefix(f"{root.rstrip('/')}/") if has_scheme(root) else os.path.relpath(path, root)
         ids, is_marked = _read_list(path)
         if is_marked:
             listed.notes.append(f"set {name!r}: the marks -1, 0 and 1 after its ids were ignored")
@@ -70,15 +72,15 @@ def _find_lists(root: str, folder: str, sets: Sequence[str]) -> dict[str, str]:
     parent = os.path.join(root, "ImageSets", folder)
     lists: dict[str, str] = {}
     if not sets:
-        usual = [name for name in _USUAL_SETS if os.path.isfile(os.path.join(parent, f"{name}.txt"))]
-        if not usual and os.path.isfile(os.path.join(parent, "trainval.txt")):
+        usual = [name for name in _USUAL_SETS if is_file(os.path.join(parent, f"{name}.txt"))]
+        if not usual and is_file(os.path.join(parent, "trainval.txt")):
             usual = ["trainval"]
         return {name: os.path.join(parent, f"{name}.txt") for name in usual or _find_disjoint(parent)}
     for name in sets:
         path = os.path.join(parent, f"{name}.txt")
-        if not os.path.isfile(path):
+        if not is_file(path):
             path = name
-        if not os.path.isfile(path):
+        if not is_file(path):
             names = _list_names(parent)
             raise SourceError(
                 f"no list of set {name!r}, expected {name}.txt in {os.path.join('ImageSets', folder)}",
@@ -100,7 +102,7 @@ def note_unused_lists(root: str, folder: str) -> list[str]:
 
 
 def _list_names(parent: str) -> list[str]:
-    entries = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
+    entries = list_names(parent) if is_folder(parent) else []
     return [entry.removesuffix(".txt") for entry in entries if entry.endswith(".txt")]
 
 
@@ -153,4 +155,4 @@ class FilesById:
 
 def find_folder(root: str, names: Sequence[str]) -> str | None:
     """Return the first of these folders that exists, or None."""
-    return next((name for name in names if os.path.isdir(os.path.join(root, name))), None)
+    return next((name for name in names if is_folder(os.path.join(root, name))), None)

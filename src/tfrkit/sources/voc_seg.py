@@ -41,7 +41,8 @@ from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.image_features import IMAGE, ImageReader, image_row, to_problem
 from tfrkit.sources.measure import Size, explain_difference, measure_image_file, read_orientation
 from tfrkit.sources.voc_layout import FilesById, find_folder, note_unused_lists, read_sets
-from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files, read_file, require_folder
+from tfrkit.sources.walk import IMAGE_SUFFIXES, FoundFile, find_files, read_file, require_folder
+from tfrkit.storage.inputs import join_stamps, open_input, read_ahead
 
 VOC_CLASSES = (
     "background", "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable",
@@ -137,6 +138,9 @@ class VocSegReader(ImageReader):
         self._masks = MaskStore(masks)
         self._as_raw = images.stored_as == "raw"
 
+    def files_of(self, item: Item) -> Sequence[str]:
+        return [os.path.join(self._root, file) for file in os.fsdecode(item.data).split("\0")]
+
     def read(self, item: Item) -> Row:
         """Return the row of one image."""
         image_file, mask_file = os.fsdecode(item.data).split("\0")
@@ -230,22 +234,31 @@ class VocSeg(DescribedSource):
         else:
             ids, problems, notes = listed.ids, listed.problems, listed.notes
             builder = ItemsBuilder(listed.split_names)
-        for identifier, (split, where) in ids.items():
+        found: dict[str, tuple[FoundFile, FoundFile]] = {}
+        for identifier, (_, where) in ids.items():
             faults = []
-            found = []
-            for files, what in ((images, f"image in {image_folder}"), (masks, f"mask in {mask_folder}")):
+            pair = []
+            for files, what, folder in ((images, "image", image_folder), (masks, "mask", mask_folder)):
                 try:
-                    found.append(files.find(identifier, what))
+                    file = files.find(identifier, f"{what} in {folder}")
+                    pair.append(file._replace(key=f"{folder}/{file.key}"))
                 except SourceError as error:
-                    faults.append(Problem(where, error.what, kind=f"ids have no {what}, or several"))
-            if not faults:
-                files_of = f"{image_folder}/{found[0].key}", f"{mask_folder}/{found[1].key}"
-                faults = [replace(fault, input=where) for fault in self._compare_headers(*files_of)]
+                    faults.append(Problem(where, error.what, kind=f"ids have no {what} in {folder}, or several"))
             problems += faults
             if not faults:
-                image, mask = found
-                data = os.fsencode(f"{image_folder}/{image.key}\0{mask_folder}/{mask.key}")
-                stamp = max(image.stamp, mask.stamp)
+                found[identifier] = (pair[0], pair[1])
+
+        def files_of(identifier: str) -> list[str]:
+            return [os.path.join(self.root, file.key) for file in found[identifier]]
+
+        for identifier in read_ahead(found, files_of, head_nbytes=_HEAD_NBYTES):
+            split, where = ids[identifier]
+            image, mask = found[identifier]
+            faults = [replace(fault, input=where) for fault in self._compare_headers(image.key, mask.key)]
+            problems += faults
+            if not faults:
+                data = os.fsencode(f"{image.key}\0{mask.key}")
+                stamp = join_stamps(self.root, (image.stamp, mask.stamp))
                 builder.add(identifier, data=data, nbytes=image.nbytes + mask.nbytes, stamp=stamp, split=split)
         return problems, notes, builder
 
@@ -258,7 +271,7 @@ class VocSeg(DescribedSource):
         except (SourceError, OSError) as error:
             faults.append(to_problem(image, error))
         try:
-            with open(os.path.join(self.root, mask), "rb") as file:
+            with open_input(os.path.join(self.root, mask)) as file:
                 info = inspect_mask(file.read(_HEAD_NBYTES))
             if size is not None and info.width is not None:
                 self._compare_sizes(image, size, mask, (info.width, info.height or 0))

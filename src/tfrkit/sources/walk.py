@@ -17,9 +17,12 @@ from tfrkit.container.index import INDEX_FOLDER
 from tfrkit.errors import SourceError
 from tfrkit.images.sniff import SUFFIX_FORMATS
 from tfrkit.sources.base import Items, ItemsBuilder
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import describe_os_error
 from tfrkit.storage.folders import FolderList, list_folder
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer
+from tfrkit.storage.inputs import list_tree, read_input
+from tfrkit.storage.lookup import can_list, is_folder
 from tfrkit.storage.resolve import suggest_path
 
 # Suffixes of image files. The format is detected from the first bytes when a file is read.
@@ -110,6 +113,9 @@ class FilesOfKind:
 
 def require_folder(root: str, what: str) -> None:
     """Raise unless `root` is a folder; the error suggests a similar name if there is one."""
+    if has_scheme(root):
+        _require_remote_folder(root, what)
+        return
     if os.path.isdir(root):
         return
     if os.path.exists(root):
@@ -117,6 +123,17 @@ def require_folder(root: str, what: str) -> None:
     if os.path.islink(root):
         raise SourceError(f"expected a folder of {what}, got a dangling link", shard=root)
     raise SourceError(f"no such folder, expected one of {what}", shard=root, hint=suggest_path(root))
+
+
+def _require_remote_folder(root: str, what: str) -> None:
+    if not can_list(root):
+        raise SourceError(
+            f"expected a folder of {what} in a store that lists its objects, this server does not",
+            shard=root,
+            hint="copy the folder here, or to s3://, gs:// or az://",
+        )
+    if not is_folder(root):
+        raise SourceError(f"no such folder, expected one of {what}", shard=root)
 
 
 def find_images(root: str) -> FilesOfKind:
@@ -131,8 +148,18 @@ def find_images(root: str) -> FilesOfKind:
 def find_files(root: str, suffixes: Set[str]) -> FilesOfKind:
     """Find every file below `root` with one of `suffixes` (lower case, with the dot); see `find_images`."""
     found = FilesOfKind()
+    if has_scheme(root):
+        tree = list_tree(root, lambda name: _name_set_apart(f"{name}/") is None)
+        waiting = [_enter_folder(tree[""], "", suffixes, found)]
+        while waiting:
+            key = next(waiting[-1], None)
+            if key is None:
+                waiting.pop()
+            else:
+                waiting.append(_enter_folder(tree[key], key, suffixes, found))
+        return found
     # A stack of folders: the subfolders that are still to be visited, and the identities of the folders above.
-    pending = [(_enter_folder(root, "", suffixes, found), frozenset({_identity(root)}))]
+    pending = [(_enter_folder(_list(root, ""), "", suffixes, found), frozenset({_identity(root)}))]
     while pending:
         folders, above = pending[-1]
         key = next(folders, None)
@@ -143,16 +170,19 @@ def find_files(root: str, suffixes: Set[str]) -> FilesOfKind:
         if identity in above:
             found.notes.append(f"{key[:-1]} links back to a folder above it and was not followed")
         else:
-            pending.append((_enter_folder(root, key, suffixes, found), above | {identity}))
+            pending.append((_enter_folder(_list(root, key), key, suffixes, found), above | {identity}))
     return found
 
 
-def _enter_folder(root: str, prefix: str, suffixes: Set[str], found: FilesOfKind) -> Iterator[str]:
-    """Add the files of a folder and yield its subfolders, each after all files that sort before it were added."""
+def _list(root: str, prefix: str) -> FolderList:
     try:
-        listed = list_folder(os.path.join(root, prefix))
+        return list_folder(os.path.join(root, prefix))
     except PermissionError:
         raise SourceError("cannot read the folder, permission denied", shard=os.path.join(root, prefix)) from None
+
+
+def _enter_folder(listed: FolderList, prefix: str, suffixes: Set[str], found: FilesOfKind) -> Iterator[str]:
+    """Add the files of a folder and yield its subfolders, each after all files that sort before it were added."""
     chosen: list[int] = []
     is_wanted: dict[bytes, bool] = {}
     others = set(np.flatnonzero(listed.nbytes < 0).tolist())
@@ -201,8 +231,7 @@ def _identity(folder: str) -> tuple[int, int]:
 
 def read_file(root: str, key: str) -> bytes:
     """Read a file below a root; raises `SourceError` for a Git LFS pointer, which does not contain the data."""
-    with open(os.path.join(root, key), "rb", buffering=0) as file:
-        data = file.read()
+    data = read_input(os.path.join(root, key))
     require_data(data)
     return data
 
@@ -220,7 +249,8 @@ def describe_unreadable(error: OSError, verb: str = "read") -> str:
     target = find_dangling(path) if isinstance(error, FileNotFoundError) and isinstance(path, (str, bytes)) else None
     if target is not None:
         return describe_dangling(target)
-    return f"cannot {verb}, {describe_os_error(error)}"
+    where = f" {path}" if isinstance(path, str) and has_scheme(path) else ""
+    return f"cannot {verb}{where}, {describe_os_error(error)}"
 
 
 def describe_dangling(target: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal, NamedTuple
 
+from tfrkit._limits import LIMITS
 from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.labels import LABEL_MAP_SUFFIXES, LabelMap, make_numbered_map, read_class_map
 from tfrkit.images.encode import ImageOptions
@@ -22,6 +23,8 @@ from tfrkit.sources.detection import DetectionGatherer, FoundObject, note_zero
 from tfrkit.sources.voc_det import FOLDER_SPLITS
 from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files
 from tfrkit.sources.yolo_files import DataYaml, YoloObject, parse_data_yaml, parse_names, parse_yolo_labels
+from tfrkit.storage.inputs import open_input, read_ahead
+from tfrkit.storage.lookup import is_file, is_folder
 
 MissingLabels = Literal["empty", "fail"]
 
@@ -79,7 +82,11 @@ class Yolo(DescribedSource):
         gatherer = DetectionGatherer(layout.root, fitter, exif=self.images.exif, split_names=layout.split_names)
         gatherer.problems += layout.problems
         tally = _LabelTally()
-        for image in layout.images:
+
+        def files_of(image: _Image) -> list[str]:
+            return [os.path.join(layout.root, file) for file in (image.labels, image.file)]
+
+        for image in read_ahead(layout.images, files_of, head_nbytes=LIMITS.image_head_nbytes):
             self._gather(gatherer, layout, image, names, tally)
         if layout.images and tally.num_missing == len(layout.images):
             raise SourceError(
@@ -110,7 +117,7 @@ class Yolo(DescribedSource):
         try:
             found, problems = parse_yolo_labels(read_small_text(path), has_keypoints=layout.has_keypoints)
         except SourceError as error:
-            if os.path.lexists(path) or self.missing_labels == "fail":
+            if os.path.lexists(path) or is_file(path) or self.missing_labels == "fail":
                 gatherer.problems.append(Problem(image.labels, error.what, input=image.file))
                 return
             tally.num_missing += 1
@@ -216,7 +223,7 @@ class _YoloLayout:
     def _read_names(self) -> None:
         for name in _NAME_FILES:
             path = os.path.join(self.root, name)
-            if os.path.isfile(path):
+            if is_file(path):
                 self.names = dict(enumerate(parse_names(read_small_text(path))))
                 self.notes.append(f"class names from {name}")
                 return
@@ -238,23 +245,23 @@ class _YoloLayout:
             found: dict[str, list[str]] = {}
             for folder, split in (FOLDER_SPLITS | {name: name for name in sets if name not in FOLDER_SPLITS}).items():
                 place = pattern.format(folder)
-                if os.path.isdir(os.path.join(self.root, place)):
+                if is_folder(os.path.join(self.root, place)):
                     found.setdefault(split, []).append(place)
             if found:
                 return found
-        return {"": ["images" if os.path.isdir(os.path.join(self.root, "images")) else ""]}
+        return {"": ["images" if is_folder(os.path.join(self.root, "images")) else ""]}
 
     def _are_places(self, prefix: str, places: Sequence[str]) -> bool:
         try:
             found = [os.path.join(self.root, _resolve(self.root, prefix, place)) for place in places]
         except SourceError:
             return False
-        return all(os.path.isdir(path) or path.endswith(".txt") for path in found)
+        return all(is_folder(path) or path.endswith(".txt") for path in found)
 
     def _list_images(self, places: Sequence[str], split: int) -> None:
         for place in places:
             path = os.path.join(self.root, place)
-            if os.path.isfile(path):
+            if is_file(path):
                 folder = os.path.dirname(place)
                 lines = (line.strip() for line in read_small_text(path).splitlines())
                 files = [os.path.normpath(os.path.join(folder, line)) for line in lines if line]
@@ -267,7 +274,7 @@ class _YoloLayout:
         expected = {image.labels for image in self.images}
         orphans = set()
         for folder in {os.path.dirname(image.labels) for image in self.images}:
-            if os.path.isdir(os.path.join(self.root, folder)):
+            if is_folder(os.path.join(self.root, folder)):
                 found = find_files(os.path.join(self.root, folder), {".txt"}).files
                 orphans |= {_join(folder, file.key) for file in found} - expected
         for labels in sorted(orphans):
@@ -278,13 +285,13 @@ class _YoloLayout:
 
 def _find_root(path: str) -> tuple[str, str | None]:
     """Return the folder, and its data.yaml or None."""
-    if os.path.isfile(path):
+    if is_file(path):
         if not path.endswith((".yaml", ".yml")):
             raise SourceError("expected a folder or a data.yaml, got another file", shard=path)
         return os.path.dirname(path) or ".", path
-    if not os.path.isdir(path):
+    if not is_folder(path):
         raise SourceError("no such folder, expected a YOLO dataset", shard=path)
-    yaml = next((name for name in _YAML_NAMES if os.path.isfile(os.path.join(path, name))), None)
+    yaml = next((name for name in _YAML_NAMES if is_file(os.path.join(path, name))), None)
     return path, None if yaml is None else os.path.join(path, yaml)
 
 
@@ -295,7 +302,8 @@ def _resolve(root: str, prefix: str, place: str) -> str:
         bare = bare.partition("/")[2]
     candidates = [os.path.join(prefix, place), place, bare]
     for candidate in candidates:
-        if os.path.exists(os.path.join(root, candidate)):
+        path = os.path.join(root, candidate)
+        if is_file(path) or is_folder(path):
             return os.path.normpath(candidate)
     raise SourceError(f"no folder or list {place!r}, which data.yaml names", shard=root)
 
@@ -312,7 +320,7 @@ def _label_path(image: str) -> str:
 
 def _looks_like_labels(root: str, labels: str) -> bool:
     """Return whether a text file may be a label file: it starts with a number or is empty."""
-    with open(os.path.join(root, labels), "rb") as file:
+    with open_input(os.path.join(root, labels)) as file:
         return (file.read(64).split() or [b"0"])[0].isdigit()
 
 

@@ -433,6 +433,15 @@ def bucket_of(address: str) -> tuple[Bucket, str] | None:
     return None if remote is None else (find_bucket(remote), remote.key)
 
 
+def forget_known(address: str) -> None:
+    """Forget the listed facts of the objects below an address; makes no client."""
+    remote = parse_remote(address)
+    for (pid, root, _), bucket in list(_buckets.items()):
+        if remote is not None and (pid, root) == (os.getpid(), remote.root):
+            for key in [key for key in bucket.known if key.startswith(remote.key)]:
+                del bucket.known[key]
+
+
 def _start_child() -> None:
     """Forget the buckets of the parent in a forked process: their threads are not there."""
     global _buckets_lock, COUNTS

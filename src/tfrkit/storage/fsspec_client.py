@@ -95,7 +95,14 @@ class FsspecClient:
         if info.get("size") is None:
             raise StoreFault("refused", "the filesystem does not report the size of the object")
         version = next((str(info[name]) for name in _VERSION_KEYS if info.get(name) is not None), None)
-        return ObjectInfo(key, int(info["size"]), version)
+        return ObjectInfo(key, int(info["size"]), version, _read_time(info))
+
+
+def _read_time(info: dict[str, Any]) -> int:
+    times = (info.get(name) for name in ("LastModified", "last_modified", "mtime", "modified", "created"))
+    found = next((time for time in times if time is not None), 0)
+    seconds = found.timestamp() if hasattr(found, "timestamp") else found
+    return int(seconds) * 10**9 if isinstance(seconds, (int, float)) else 0
 
 
 def _classify(error: Exception) -> StoreFault:

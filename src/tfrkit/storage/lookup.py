@@ -39,6 +39,11 @@ def is_folder(path: str) -> bool:
     return bucket.client.can_list and any(map(bool, bucket.list(folder)))
 
 
+def can_list(path: str) -> bool:
+    """Whether the names in a folder can be found out: web servers do not list theirs."""
+    return not has_scheme(path) or _split(path)[0].client.can_list
+
+
 def measure_file(path: str) -> int:
     """Return the size of a file or an object. Raises OSError or `StorageError`."""
     if not has_scheme(path):
@@ -76,6 +81,15 @@ def list_names(folder: str) -> list[str]:
         return []
     listed, _ = bucket.list(_folder_key(key))
     return [info.key.rpartition("/")[2] for info in listed]
+
+
+def list_folders(folder: str) -> list[str]:
+    """Return the names of the folders in a folder, sorted. Raises OSError or `StorageError`."""
+    if not has_scheme(folder):
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir())
+    bucket, key = _split(folder)
+    return [inner.rstrip("/").rpartition("/")[2] for inner in bucket.list(_folder_key(key))[1]]
 
 
 def glob_names(folder: str, pattern: str) -> list[str]:

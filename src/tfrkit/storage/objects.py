@@ -27,7 +27,7 @@ class StoreFault(Exception):
 class ObjectInfo(NamedTuple):
     """An object in a listing. The version (ETag or generation) is None if the store has none.
 
-    A size of -1 is not known. The time of the last change, in ns, is only known to `head`; stores round it to seconds.
+    A size of -1 is not known. The time of the last change, in ns, is 0 if it is not known; stores round it to seconds.
     """
 
     key: str

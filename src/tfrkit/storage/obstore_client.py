@@ -151,21 +151,21 @@ class ObstoreClient:
             fault = _classify(error)
             fault.body = pieces
             raise fault from None
-        return Body(pieces, ObjectInfo(key, meta["size"], _version_of(meta)))
+        return Body(pieces, _read_info(meta, key))
 
     def head(self, key: str) -> ObjectInfo:
         try:
             meta = self._obstore.head(self._store, key)
         except Exception as error:  # noqa: BLE001
             raise _classify(error) from None
-        return ObjectInfo(key, meta["size"], _version_of(meta), int(meta["last_modified"].timestamp()) * 10**9)
+        return _read_info(meta, key)
 
     def list(self, folder: str) -> tuple[Iterable[ObjectInfo], Iterable[str]]:
         try:
             found = self._obstore.list_with_delimiter(self._store, folder or None)
         except Exception as error:  # noqa: BLE001
             raise _classify(error) from None
-        objects = [ObjectInfo(meta["path"], meta["size"], _version_of(meta)) for meta in found["objects"]]
+        objects = [_read_info(meta, meta["path"]) for meta in found["objects"]]
         return objects, [f"{prefix.rstrip('/')}/" for prefix in found["common_prefixes"]]
 
     def load(self, key: str) -> tuple[bytes, StoredVersion]:
@@ -219,6 +219,10 @@ class ObstoreClient:
 
 def _stored_version(meta: Any) -> StoredVersion:
     return StoredVersion(meta.get("e_tag"), meta.get("version"))
+
+
+def _read_info(meta: Any, key: str) -> ObjectInfo:
+    return ObjectInfo(key, meta["size"], _version_of(meta), int(meta["last_modified"].timestamp()) * 10**9)
 
 
 def _version_of(meta: Any) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -89,6 +89,13 @@ def given_options(addresses: Iterable[str]) -> dict[str, StorageOptions]:
     """Return the options of the stores of remote addresses, for another process."""
     roots = dict.fromkeys(remote.root for one in addresses if (remote := parse_remote(one)) is not None)
     return {root: options_of(root) for root in roots}
+
+
+def use_given(stores: Mapping[str, StorageOptions]) -> None:
+    """Use the options that `given_options` of another process returned."""
+    for root, options in stores.items():
+        if options_of(root) != options:  # in a process of the same machine they may be the default
+            set_options(root, options)
 
 
 def options_of(root: str) -> StorageOptions:

@@ -52,16 +52,19 @@ class FakeStore:
         body = data[start:] if stop is None else data[start:stop]
         if self.answer is not None:
             body = self.answer(key, len(self.log) - 1, body)
-        return Body([memoryview(body)], ObjectInfo(key, len(data), self.version_of(key)))
+        return Body([memoryview(body)], self._describe(key, data))
+
+    def _describe(self, key: str, data: bytes) -> ObjectInfo:
+        return ObjectInfo(key, len(data), self.version_of(key), self._written_ns.get(key, 0) // 10**9 * 10**9)
 
     def head(self, key: str) -> ObjectInfo:
-        return ObjectInfo(key, len(self._find("head", key)), self.version_of(key), self._written_ns.get(key, 0))
+        return self._describe(key, self._find("head", key))
 
     def list(self, folder: str) -> tuple[Iterable[ObjectInfo], Iterable[str]]:
         with self._lock:
             self.log.append(("list", folder, 0, 0))
         rest = {key: key[len(folder) :] for key in self.objects if key.startswith(folder)}
-        found = [ObjectInfo(key, len(self.objects[key]), self.version_of(key)) for key in rest if "/" not in rest[key]]
+        found = [self._describe(key, self.objects[key]) for key in rest if "/" not in rest[key]]
         return found, sorted({f"{folder}{name.partition('/')[0]}/" for name in rest.values() if "/" in name})
 
     def load(self, key: str) -> tuple[bytes, StoredVersion]:

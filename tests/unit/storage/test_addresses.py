@@ -71,5 +71,5 @@ def test_file_that_is_called_so_is_one(tmp_path: Path, monkeypatch: pytest.Monke
 def test_build_refuses_inputs_at_addresses_and_creates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(RemoteAddressError, match="expected a local path"):
-        tfrkit.build(tfrkit.sources.class_folders("s3://bucket/photos"), "out")
+        tfrkit.build(tfrkit.sources.arrays("s3://bucket/digits.npz"), "out")
     assert list(tmp_path.iterdir()) == []
