@@ -22,6 +22,8 @@ from typing import Any
 from commands import make_inputs
 from forked import Outcome, Runner, restart_with_preload
 
+from tfrkit.storage.transaction import PENDING
+
 Tree = dict[str, bytes]
 
 
@@ -110,7 +112,15 @@ class Trial:
             return f"message without a file: {message}"
         return None
 
+    def _is_pending(self) -> bool:
+        """Whether the old files of a change in place could not be put back: readers say so, the next run does it."""
+        return (self.folder / "d" / PENDING).is_dir() and (
+            "a change of this folder was interrupted" in self._runner.run(["info", "d"], self.folder).messages
+        )
+
     def _find_half_visible(self) -> str | None:
+        if self._is_pending():
+            return None
         now = keep_visible(read_tree(self.folder))
         # A build leaves finished shards for the next run, but no manifest.
         is_journaled = self.arguments[0] == "build" and "out/tfrkit.json" not in now
@@ -122,7 +132,8 @@ class Trial:
     def _find_wrong_next(self) -> str | None:
         """Run the command again, without a fault: the output is right and nothing is left over."""
         again = self.arguments
-        if keep_visible(read_tree(self.folder)) == keep_visible(self._after) != keep_visible(self._before):
+        is_whole = keep_visible(read_tree(self.folder)) == keep_visible(self._after) != keep_visible(self._before)
+        if is_whole and not self._is_pending():
             # The output is whole: it is not replaced without being asked, and a change is not made twice.
             again = ["edit", "d", "--restore"] if self.changes_inputs else [*again, "--force"]
         after = self._runner.run(again, self.folder)

@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 import tfrkit
+from tfrkit.errors import StorageError
 from tfrkit.ops.stats.bytes import MAX_PAIRS
 from tfrkit.ops.stats.picks import NUM_EXAMPLES, NUM_SAMPLES
 from tfrkit.ops.stats.stats import collect_stats
@@ -132,6 +133,13 @@ def test_pictures_of_a_compressed_file_are_the_same(folder: Path) -> None:
     packed = read(folder / "a-train.tfrecord")
     assert packed["rarest"] == plain["rarest"]
     assert packed["samples"] == plain["samples"] != []
+
+
+def test_file_that_is_gone_before_its_pictures_are_read_is_no_report_without_pictures(folder: Path) -> None:
+    collected = collect_stats(str(folder), has_picks=True)
+    (folder / "a-test.tfrecord").unlink()
+    with pytest.raises(StorageError, match=r"a-test\.tfrecord"):
+        make_report(collected)
 
 
 def test_report_does_not_depend_on_threads(folder: Path) -> None:

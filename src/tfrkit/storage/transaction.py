@@ -22,7 +22,7 @@ from types import TracebackType
 
 from tfrkit import _platform
 from tfrkit.errors import StorageError, UnfinishedChangeError
-from tfrkit.storage.base import explain_os_error
+from tfrkit.storage.base import describe_os_error, explain_os_error
 from tfrkit.storage.sync import sync_folder, sync_tree
 from tfrkit.storage.temporaries import TemporaryFolder, move_file
 from tfrkit.storage.text_files import read_json, write_json
@@ -50,8 +50,12 @@ def require_no_change(folder: str) -> None:
         raise UnfinishedChangeError(
             "a change of this folder was interrupted, some files are old and some are new",
             shard=folder,
-            hint=f"put the old files back: tfr edit {shlex.quote(folder)} --restore",
+            hint=_say_how_to_restore(folder),
         )
+
+
+def _say_how_to_restore(folder: str) -> str:
+    return f"put the old files back: tfr edit {shlex.quote(folder)} --restore"
 
 
 def restore(folder: str) -> bool:
@@ -154,7 +158,15 @@ class Replacement:
             _remove_pending(self.folder)
         except BaseException as error:
             if os.path.isdir(pending):
-                _restore(self.folder)
+                try:
+                    _restore(self.folder)
+                except (OSError, StorageError) as second:
+                    reason = second.what if isinstance(second, StorageError) else describe_os_error(second)
+                    raise UnfinishedChangeError(
+                        f"cannot put the old files back, {reason}",
+                        shard=self.folder,
+                        hint=_say_how_to_restore(self.folder),
+                    ) from None
             if isinstance(error, OSError):
                 raise explain_os_error(error, self.folder, verb="put the new files in place") from None
             raise
@@ -191,24 +203,38 @@ def _restore(folder: str) -> bool:
     pending = os.path.join(folder, PENDING)
     if not os.path.isdir(pending):
         return False
-    journal = read_json(os.path.join(pending, _JOURNAL))
-    if not isinstance(journal, dict):
-        raise StorageError(
-            f"expected {_JOURNAL} of an interrupted change, got none",
-            shard=pending,
-            hint=f"what was there before is in {os.path.join(pending, _OLD)}: look at it, then remove {pending}",
-        )
-    for number, step in enumerate(journal["steps"]):
-        path, kept = os.path.join(folder, step["path"]), os.path.join(pending, _OLD, str(number))
+    for number, (name, was_there) in enumerate(_read_steps(folder, pending)):
+        path, kept = os.path.join(folder, name), os.path.join(pending, _OLD, str(number))
         if os.path.lexists(kept):
             move_file(kept, path)
-        elif not step["was_there"]:
+        elif not was_there:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
         if os.path.isdir(os.path.dirname(path)):
             sync_folder(os.path.dirname(path))
     _remove_pending(folder)
     return True
+
+
+def _read_steps(folder: str, pending: str) -> list[tuple[str, bool]]:
+    """Read the journal. Its paths come with the dataset: files elsewhere are neither replaced nor removed."""
+    journal = read_json(os.path.join(pending, _JOURNAL))
+    steps = journal.get("steps") if isinstance(journal, dict) else None
+    root = os.path.realpath(folder)
+    found = []
+    for step in steps if isinstance(steps, list) else [None]:
+        match step:
+            case {"path": str(name), "was_there": bool(was_there)} if name and "\0" not in name:
+                place = os.path.realpath(os.path.join(folder, os.path.dirname(name)))
+                if os.path.basename(name) not in ("", ".", "..") and os.path.commonpath([root, place]) == root:
+                    found.append((name, was_there))
+                    continue
+        raise StorageError(
+            f"expected {_JOURNAL} of an interrupted change, got {'none' if journal is None else 'another one'}",
+            shard=pending,
+            hint=f"what was there before is in {os.path.join(pending, _OLD)}: look at it, then remove {pending}",
+        )
+    return found
 
 
 def _remove_pending(folder: str) -> None:

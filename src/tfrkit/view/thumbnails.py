@@ -13,7 +13,7 @@ from tfrkit._types import Record, Row
 from tfrkit.codec.decode import Decoder
 from tfrkit.container.compression import InflateReader
 from tfrkit.container.shards import Shard
-from tfrkit.errors import CodecError, ContainerError, SchemaError, StorageError
+from tfrkit.errors import CodecError, ContainerError, SchemaError
 from tfrkit.features.schema import Schema
 from tfrkit.images.jpeg import encode_jpeg
 from tfrkit.pictures.colors import to_hex
@@ -116,7 +116,10 @@ def _encode(pixels: np.ndarray[Any, np.dtype[np.uint8]]) -> tuple[str, bytes]:
 
 
 def _read_payloads(places: Sequence[Spot]) -> Iterator[tuple[Key, Record]]:
-    """Yield the record at each place, each file once from its front; those that cannot be read are left out."""
+    """Yield the record at each place, each file once from its front; those in a damaged file are left out.
+
+    Raises `StorageError` for a file that cannot be read: it could, when its statistics were made.
+    """
     by_shard: dict[str, set[int]] = {}
     for place in places:
         payload = getattr(place, "payload", None)
@@ -127,7 +130,7 @@ def _read_payloads(places: Sequence[Spot]) -> Iterator[tuple[Key, Record]]:
     for path, offsets in by_shard.items():
         try:
             shard = Shard.open(path)
-        except (ContainerError, StorageError):
+        except ContainerError:
             continue
         try:
             source = _Forward(shard) if shard.compression != "none" else shard.reader
@@ -135,7 +138,7 @@ def _read_payloads(places: Sequence[Spot]) -> Iterator[tuple[Key, Record]]:
                 nbytes = int.from_bytes(source.read_at(offset, 8), "little")
                 if nbytes <= _MAX_NBYTES:
                     yield (path, offset), bytes(source.read_at(offset + 12, nbytes))
-        except (ContainerError, StorageError):
+        except ContainerError:
             continue
         finally:
             shard.close()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -129,6 +130,28 @@ def test_step_that_fails_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert read_all(tmp_path) == OLD
 
 
+def test_old_files_that_cannot_be_put_back_are_left_to_restore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path)
+    real, calls = transaction.move_file, []
+
+    def fail_from_the_fourth(source: str, target: str) -> None:
+        calls.append(target)
+        if len(calls) >= 4:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transaction, "move_file", fail_from_the_fourth)
+        with pytest.raises(
+            UnfinishedChangeError, match=rf"put the old files back, no space left.*\n.*tfr edit {tmp_path} --restore"
+        ):
+            change(tmp_path)
+    with pytest.raises(UnfinishedChangeError, match="was interrupted"):
+        require_no_change(str(tmp_path))
+    assert restore(str(tmp_path))
+    assert read_all(tmp_path) == OLD
+
+
 def test_disk_without_hard_links_is_changed_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EPERM, "Operation not permitted")
@@ -166,3 +189,39 @@ def test_change_without_a_journal_is_left_to_the_user(tmp_path: Path) -> None:
     (tmp_path / PENDING).mkdir()
     with pytest.raises(StorageError, match=r"expected journal.json of an interrupted change, got none"):
         restore(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [{"path": "{outside}/precious", "was_there": True}],
+        [{"path": "../outside/precious", "was_there": True}],
+        [{"path": "../outside/precious", "was_there": False}],
+        [{"path": "link/precious", "was_there": True}],
+        [{"path": "link/precious", "was_there": False}],
+        [{"path": "..", "was_there": True}],
+        [{"path": "", "was_there": True}],
+        [{"path": "a\0b", "was_there": True}],
+        [{"path": "a"}],
+        [{"path": 1, "was_there": True}],
+        ["a"],
+        {"path": "a"},
+        None,
+    ],
+)
+def test_forged_journal_touches_nothing(tmp_path: Path, steps: object) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "d"
+    for place in (outside, folder / PENDING / "old"):
+        place.mkdir(parents=True)
+    (outside / "precious").write_bytes(b"precious")
+    (folder / "link").symlink_to(outside)
+    (folder / PENDING / "old" / "0").write_bytes(b"forged")
+    if isinstance(steps, list) and isinstance(steps[0], dict) and isinstance(steps[0]["path"], str):
+        steps[0]["path"] = steps[0]["path"].replace("{outside}", str(outside))
+    (folder / PENDING / "journal.json").write_text(json.dumps({"steps": steps}))
+    if isinstance(steps, list) and isinstance(steps[0], dict) and steps[0].get("was_there") is False:
+        (folder / PENDING / "old" / "0").unlink()
+    for work in (lambda: restore(str(folder)), lambda: Replacement(str(folder))):
+        with pytest.raises(StorageError, match=r"expected journal.json of an interrupted change, got another one"):
+            work()
+    assert read_all(outside) == {"precious": b"precious"}
