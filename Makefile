@@ -66,7 +66,7 @@ MAKE_VENV = @$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed,
 
 .venv-cluster/.tools: Makefile tests/constraints.txt
 	$(MAKE_VENV) .venv-cluster
-	$(PINNED) .venv-cluster/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(CLUSTER_NEEDS)
+	$(PINNED) .venv-cluster/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(CLUSTER_NEEDS) $(REMOTE_NEEDS)
 	touch $@
 
 .venv-plain/.tools: Makefile tests/constraints.txt
@@ -131,7 +131,7 @@ build/wheel/.built: .venv/.tools $(SOURCES)
 	$(if $(filter .venv-bench,$*),,$(PINNED)) $*/bin/python -m pip install $(PIP_QUIET) "$$(echo build/wheel/*.whl)$(EXTRAS)"
 	touch $@
 
-.venv-remote/.installed .venv-pages/.installed: EXTRAS := [remote]
+.venv-remote/.installed .venv-cluster/.installed .venv-pages/.installed: EXTRAS := [remote]
 
 .venv-asan/.installed: .venv-asan/.tools $(SOURCES)
 	$(PINNED) PATH="$(CURDIR)/.venv-asan/bin:$$PATH" .venv-asan/bin/python -m pip install $(PIP_QUIET) --no-build-isolation \

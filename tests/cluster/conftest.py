@@ -15,7 +15,10 @@ RUNS = 20 if os.environ.get("LONG") else 2
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
 os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # without it, Ray warns that this will change
 os.environ["RAY_raylet_start_wait_time_s"] = "180"  # noqa: SIM112 - a node takes a minute on a busy machine
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "remote")]
+# Workers have the keys of the bucket in their environment; tasks never have them.
+SECRET = "0123456789-secret-of-the-bucket"
+os.environ |= {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1"}
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +45,23 @@ def dask_client():
         Client(cluster, set_as_default=True) as client,
     ):
         yield client
+
+
+@pytest.fixture(scope="session")
+def bucket(tmp_path_factory):
+    """A moto with an empty bucket."""
+    from servers import start_moto
+
+    with start_moto(tmp_path_factory.mktemp("moto")) as server:
+        server.request("PUT", "/bucket")
+        yield server
+
+
+@pytest.fixture(scope="session")
+def client(bucket):
+    import boto3
+
+    return boto3.client("s3", endpoint_url=bucket.url)
 
 
 @pytest.fixture(params=["ray", "dask"])

@@ -127,6 +127,12 @@ class Journal:
         os.makedirs(folder)
         return folder
 
+    @property
+    def has_scratch(self) -> bool:
+        """Whether there are temporary files, which readers of tables and records need."""
+        folder = os.path.join(self.folder, "scratch")
+        return os.path.isdir(folder) and bool(os.listdir(folder))
+
     def write_token(self) -> tuple[str, bytes]:
         """Write a file by which workers on other machines recognise this folder; return its path and content."""
         path, content = os.path.abspath(os.path.join(self.folder, "token")), secrets.token_hex(16).encode()

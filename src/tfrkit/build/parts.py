@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,7 +160,9 @@ def _finish(prepared: Prepared, journal: Journal, part: BuildPart) -> Report:
     if part.index is None:
         shown = f"{len(missing)} shards are missing, the first one {missing[0]}" if missing else "parts are running"
         raise StorageError(f"the build cannot be finished, {shown}", shard=prepared.target.out)
-    return _report_part(prepared, journal, part, missing)
+    folder = journal.shards_folder(prepared.plan.hash)
+    found = {shard.name: read_done(os.path.join(folder, shard.name)) for shard in part.choose(prepared.plan.shards)}
+    return report_part(prepared, part, missing, {name: result for name, result in found.items() if result is not None})
 
 
 def _place(prepared: Prepared, journal: Journal) -> Report:
@@ -197,12 +200,14 @@ def _list_missing(prepared: Prepared, journal: Journal) -> list[str]:
     return missing
 
 
-def _report_part(prepared: Prepared, journal: Journal, part: BuildPart, missing: list[str]) -> Report:
+def report_part(
+    prepared: Prepared, part: BuildPart, missing: Sequence[str], results: Mapping[str, ShardResult]
+) -> Report:
+    """Report the shards of one part, while others are missing."""
     report = prepared.new_report()
     report.missing_shards = len(missing)
-    folder = journal.shards_folder(prepared.plan.hash)
     for shard in part.choose(prepared.plan.shards):
-        result = read_done(os.path.join(folder, shard.name))
+        result = results.get(shard.name)
         if result is not None:
             report.add_shard(shard.split, result.num_records, result.nbytes)
             report.written += result.num_records

@@ -79,11 +79,12 @@ def build(
         jobs: Number of worker processes; by default one per processor. On a cluster: at most this many tasks at a time.
         force: Replace existing files. The old dataset stays until the new one is complete.
         engine: What runs the work: "local" processes, or the workers of a "ray" or "dask" cluster. They need the
-            same tfrkit, and see the inputs and `out` at the same paths. The bytes are the same.
+            same tfrkit, and see the inputs and `out` at the same paths, or in a store. The bytes are the same.
         engine_address: Address of the cluster, such as "auto" or "tcp://scheduler:8786"; by default the one that this
             process is connected to, or a new one on this machine.
         part: "0/4" makes the shards of the first of four parts, which a scheduler starts in any order, on machines that
-            share a disk. The part that makes the last shard finishes the dataset; so does "finish".
+            share a disk, or the store of `out`. The part that makes the last shard finishes the dataset; so does
+            "finish".
         dry_run: Read everything and write nothing; problems are in the report.
         schema: Schema to check each row of an iterable or a table against. Other sources have their own.
         floats: For rows or a table: what to do with floats that float32 cannot represent, as in `Writer`.
@@ -129,9 +130,8 @@ def build(
     target = Target(show_address(out))
     run = preview if dry_run else carry_out if part is None else carry_out_part
     if has_scheme(target.out) and not dry_run:
+        from tfrkit.build.store_parts import carry_out_part_in_store
         from tfrkit.build.store_session import carry_out_in_store
 
-        if part is not None or engine != "local":
-            raise ValueError("part and engine expected a local folder to build, got a remote address")
-        run = carry_out_in_store
+        run = carry_out_in_store if part is None else carry_out_part_in_store
     return run(chosen, target, options, progress or Quiet())

@@ -251,9 +251,11 @@ def write_shards(
     if gives_frames and engine.is_local:
         engine = LocalEngine(1)
     if not engine.is_local:
-        # Readers find their inputs and spooled tables by path.
+        # Readers find their inputs and spooled tables by path. Into a store, workers write on disks of their own.
         inputs = [os.path.abspath(prepared.source.title)] if os.path.exists(prepared.source.title) else []
-        engine.require(sees=inputs, tokens=[journal.write_token()])
+        is_shared = complete is None or journal.has_scratch
+        tokens = [journal.write_token()] if is_shared else []
+        engine.require(sees=inputs, tokens=tokens, is_local=bool(inputs or tokens))
 
     def make_task(shard: PlannedShard, path: str) -> ShardTask:
         return (partial(FrameTask, threads=threads) if gives_frames else ShardTask)(
@@ -268,6 +270,7 @@ def write_shards(
             stores=prepared.stores,
         )
 
+    is_cut = gives_frames and (engine.is_local or complete is None)
     weights = {shard.name: _weigh(prepared, shard) for shard in shards}
     schedule = Schedule(
         shards,
@@ -276,8 +279,8 @@ def write_shards(
         weights,
         jobs,
         # A compressed shard is never cut: it is one stream, and its bytes would depend on the cuts.
-        may_cut=prepared.compression == "none",
-        parts={shard.name: count_parts(prepared.expected_nbytes(shard)) for shard in shards} if gives_frames else None,
+        may_cut=prepared.compression == "none" and (engine.is_local or complete is None),
+        parts={shard.name: count_parts(prepared.expected_nbytes(shard)) for shard in shards} if is_cut else None,
         complete=complete,
     )
     numbers = schedule.numbers_left()

@@ -41,9 +41,10 @@ class BegunBuild:
 
 
 class StoreJournal:
-    """The journal of one build in a store. A context manager that holds the lease of the output.
+    """The journal of one build in a store. As a context manager it holds the lease of the output.
 
-    Raises `StorageError` if another process has the lease, or if the store ignores conditions of requests.
+    Entering raises `LeaseHeldError` if another process has the lease, and `StorageError` if the store ignores
+    conditions of requests.
     """
 
     def __init__(self, target: Target) -> None:
@@ -52,17 +53,21 @@ class StoreJournal:
         self._folder = f"{key}/"
         base = key.rpartition("/")[0]
         name = self._folder.removeprefix(f"{base}/") if base else self._folder
-        self._lease = Lease(self._bucket, f"{base}/" if base else "", f"{name}lease.json")
+        self._lease_place = (f"{base}/" if base else "", f"{name}lease.json")
+        self._lease: Lease | None = None
 
     def __enter__(self) -> Self:
-        self._lease.__enter__()
+        self._lease = Lease(self._bucket, *self._lease_place)
         return self
 
     def __exit__(self, *error: object) -> None:
+        assert self._lease is not None
         self._lease.__exit__(*error)
+        self._lease = None
 
     def require_lease(self) -> None:
-        """Raise if another process took the output over, because this one seemed dead."""
+        """Raise if another process took the output over, because this one seemed dead. REQUIRES: the lease is held."""
+        assert self._lease is not None
         self._lease.require()
 
     def load_manifest(self) -> Manifest | None:
@@ -93,7 +98,11 @@ class StoreJournal:
 
         Only the process that has the lease does this: a worker that outlives it leaves no marker.
         """
-        self._lease.require()
+        self.require_lease()
+        self.put_marker(result)
+
+    def put_marker(self, result: ShardResult | None) -> None:
+        """Mark a shard as done, if the result is that of a stored shard, for one of several parts of a build."""
         if result is not None and result.is_stored:
             self._bucket.put(f"{self._folder}{result.name}{_DONE}", format_done(result))
 

@@ -59,13 +59,13 @@ def carry_out_in_store(source: Source, target: Target, options: BuildOptions, pr
             if report is not None:
                 journal.remove()
                 return report
-        replaces, is_held = _begin(prepared, journal, old)
+        replaces, is_held = _begin(prepared, journal, old, can_hold=engine.is_local)
         names = [shard.name for shard in prepared.plan.shards]
         stored = journal.load_results(names)
         missing = [shard for shard in prepared.plan.shards if shard.name not in stored]
         if is_held:
             require_space(scratch, int(sum(map(prepared.expected_nbytes, missing))))
-        complete = None if is_held else partial(_make_upload, journal)
+        complete = None if is_held else partial(make_upload, journal, has_own_disk=not engine.is_local)
         schedule = write_shards(prepared, local, missing, engine, progress, complete=complete, watch=journal.note_done)
         if schedule.bad and options.on_bad == "fail" and not schedule.results and not stored:
             journal.remove()
@@ -74,7 +74,7 @@ def carry_out_in_store(source: Source, target: Target, options: BuildOptions, pr
         results = {name: found[name] for name in names}
         report = conclude(prepared, results, len(stored))
         report.seconds = time.monotonic() - started
-        _finish(prepared, journal, local, results, report, replaces)
+        finish_in_store(prepared, journal, local, results, report, replaces)
         return report
 
 
@@ -90,12 +90,16 @@ def clean_store(target: Target) -> list[str]:
     return removed + ([f"{num_aborted} unfinished uploads"] if num_aborted else [])
 
 
-def _begin(prepared: Prepared, journal: StoreJournal, old: Manifest | None) -> tuple[list[str], bool]:
+def _begin(
+    prepared: Prepared, journal: StoreJournal, old: Manifest | None, *, can_hold: bool
+) -> tuple[list[str], bool]:
     """Check that stored shards belong to this plan, and that nothing is overwritten.
 
     Return the addresses that the build replaces, and whether its shards must stay on the disk until all are whole.
     """
     target, options = prepared.target, prepared.options
+    if old is not None and not can_hold:
+        raise refuse_replacement(target)
     plan = describe_begun(prepared)
     begun = journal.load_plan()
     listed = [] if old is None else target.list_files(old)
@@ -118,21 +122,33 @@ def _begin(prepared: Prepared, journal: StoreJournal, old: Manifest | None) -> t
             shard=taken[0],
             hint=Hint(Step("choose another place, or replace it: {force}", force=True)),
         )
+    if taken and not can_hold:
+        raise refuse_replacement(target)
     journal.save_plan(BegunBuild(plan, shards, listed))
     return listed, old is not None or bool(taken)
 
 
-def _make_upload(journal: StoreJournal, task: ShardTask | JoinTask) -> UploadTask:
+def refuse_replacement(target: Target) -> StorageError:
+    """Return the error for a build by several machines that would replace a dataset in a store."""
+    return StorageError(
+        "a build by several machines cannot replace what is in a store, no disk holds all of it until it is whole",
+        shard=target.out,
+        hint="choose another folder, or remove the old one first",
+    )
+
+
+def make_upload(journal: StoreJournal, task: ShardTask | JoinTask, *, has_own_disk: bool = False) -> UploadTask:
+    """Return the task that writes a shard and stores it."""
     name = os.path.basename(task.path)
     address = journal.target.shard(name)
-    return UploadTask(task, address, given_options([address]))
+    return UploadTask(task, address, given_options([address]), has_own_disk)
 
 
 def _store_held(journal: StoreJournal, result: ShardResult, path: str) -> None:
     journal.note_done(store_shard(result, path, journal.target.shard(result.name)))
 
 
-def _finish(
+def finish_in_store(
     prepared: Prepared,
     journal: StoreJournal,
     local: Journal,

@@ -38,6 +38,8 @@ from tfrkit.sources.base import (
     read_items,
 )
 from tfrkit.sources.walk import describe_unreadable
+from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.base import describe_os_error
 from tfrkit.storage.digest import hash_file
 from tfrkit.storage.local import LocalWriter, open_to_read
 from tfrkit.storage.options import StorageOptions, use_given
@@ -176,7 +178,7 @@ class ReadTask:
                 result.num_records += 1
                 tick(1, nbytes, 0)
             except BAD_INPUT as error:
-                result.bad.append(describe_bad(item.key, error))
+                result.bad.append(describe_bad(_place_of(item, self.reader), error))
                 tick(1, nbytes, 1)
         result.facts = _take_facts(self.reader)
         return result
@@ -211,12 +213,18 @@ def part_path(path: str, part: int, num_parts: int) -> str:
     return f"{path}.part-{part:05d}-of-{num_parts:05d}"
 
 
+def _place_of(item: Item, reader: RowReader) -> str:
+    """Return the place of an item for messages: its address if it is read from a store, else its key."""
+    return next(filter(has_scheme, reader.files_of(item)), item.key)
+
+
 def describe_bad(key: str, error: Exception) -> BadItem:
     """Describe the problem of an input, with a hint."""
     if isinstance(error, TfrkitError):
         return BadItem(key, error.what, error.hint or "")
     if isinstance(error, OSError) and error.strerror:
-        return BadItem(key, describe_unreadable(error))
+        reason = f"cannot read, {describe_os_error(error)}" if has_scheme(key) else describe_unreadable(error)
+        return BadItem(key, reason)
     return BadItem(key, str(error))
 
 
@@ -234,7 +242,7 @@ def _write_rows(writer: Writer, task: ShardTask, reader: RowReader, result: Shar
             row = reader.read(item)
             num_bad = 0
         except BAD_INPUT as error:
-            result.bad.append(describe_bad(item.key, error))
+            result.bad.append(describe_bad(_place_of(item, reader), error))
             is_sound = is_sound and task.on_bad == "skip"
             num_bad = 1
         else:

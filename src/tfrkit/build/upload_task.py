@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tfrkit.build.journal import ShardResult, drop_done
@@ -13,6 +13,7 @@ from tfrkit.build.task import JoinTask, ShardTask
 from tfrkit.container.index import INDEX_FOLDER, index_path
 from tfrkit.engines.base import Tick
 from tfrkit.storage.options import StorageOptions, use_given
+from tfrkit.storage.temporaries import make_scratch
 from tfrkit.storage.upload import upload_file
 
 
@@ -26,6 +27,8 @@ class UploadTask:
     inner: ShardTask | JoinTask
     address: str
     stores: Mapping[str, StorageOptions]
+    has_own_disk: bool = False
+    """Whether the worker is on another machine than `path`, and writes to a scratch folder of its own."""
 
     @property
     def path(self) -> str:
@@ -45,10 +48,16 @@ class UploadTask:
     def run(self, tick: Tick) -> ShardResult:
         """Write and store the shard; nothing is stored if bad inputs fail the build."""
         use_given(self.stores)
-        os.makedirs(os.path.join(os.path.dirname(self.path), INDEX_FOLDER), exist_ok=True)
-        result = self.inner.run(tick)
+        if self.has_own_disk:
+            with make_scratch("tfrkit-shard") as scratch:
+                return self._run(replace(self.inner, path=os.path.join(scratch, os.path.basename(self.path))), tick)
+        return self._run(self.inner, tick)
+
+    def _run(self, inner: ShardTask | JoinTask, tick: Tick) -> ShardResult:
+        os.makedirs(os.path.join(os.path.dirname(inner.path), INDEX_FOLDER), exist_ok=True)
+        result = inner.run(tick)
         tick(0, 0, 0)  # ends this process if its parent is gone
-        return store_shard(result, self.path, self.address) if result.sha256 else result
+        return store_shard(result, inner.path, self.address) if result.sha256 else result
 
 
 def store_shard(result: ShardResult, path: str, address: str) -> ShardResult:

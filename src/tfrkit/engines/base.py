@@ -51,8 +51,13 @@ class Engine(Protocol):
     def is_local(self) -> bool:
         """Whether tasks run on this machine, in this process or in processes that it starts."""
 
-    def require(self, *, sees: Sequence[str] = (), tokens: Sequence[tuple[str, bytes]] = ()) -> None:
-        """Refuse workers without the paths `sees`, or without the exact content of the files `tokens`."""
+    def require(
+        self, *, sees: Sequence[str] = (), tokens: Sequence[tuple[str, bytes]] = (), is_local: bool = True
+    ) -> None:
+        """Refuse workers without the paths `sees`, or without the exact content of the files `tokens`.
+
+        Tasks that are not `is_local` use no local path, so that workers need not have the current folder.
+        """
 
     def run(
         self, tasks: Iterable[Any], *, then: Then, progress: Tick, meanwhile: Iterator[None] | None = None

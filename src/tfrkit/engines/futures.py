@@ -89,8 +89,10 @@ class FuturesEngine:
     def slots(self) -> int:
         return min(max(1, self.cluster.count_slots()), self.jobs or sys.maxsize)
 
-    def require(self, *, sees: Sequence[str] = (), tokens: Sequence[tuple[str, bytes]] = ()) -> None:
-        self.terms = make_terms(sees=sees, tokens=tokens)
+    def require(
+        self, *, sees: Sequence[str] = (), tokens: Sequence[tuple[str, bytes]] = (), is_local: bool = True
+    ) -> None:
+        self.terms = make_terms(sees=sees, tokens=tokens, is_local=is_local)
 
     def run(
         self, tasks: Iterable[Any], *, then: Then, progress: Tick, meanwhile: Iterator[None] | None = None

@@ -36,7 +36,9 @@ class LocalEngine:
     def slots(self) -> int:
         return self.jobs
 
-    def require(self, *, sees: Sequence[str] = (), tokens: Sequence[tuple[str, bytes]] = ()) -> None:
+    def require(
+        self, *, sees: Sequence[str] = (), tokens: Sequence[tuple[str, bytes]] = (), is_local: bool = True
+    ) -> None:
         """All processes of a machine see the same files."""
 
     def run(

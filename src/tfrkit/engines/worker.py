@@ -25,7 +25,7 @@ class Terms(NamedTuple):
     """What a worker must have in common with the driver.
 
     `sees` are paths that must exist. `tokens` are files with their exact content, which shows that a path is the
-    same folder on both machines. Relative paths of a task start at `folder`.
+    same folder on both machines. Relative paths of a task start at `folder`; "" if it has none.
     """
 
     version: str
@@ -44,9 +44,9 @@ class Answer(NamedTuple):
     seconds: float = 0.0
 
 
-def make_terms(*, sees: Sequence[str] = (), tokens: Sequence[tuple[str, bytes]] = ()) -> Terms:
-    """Return the terms of this process."""
-    return Terms(VERSION, identify_core(), os.getcwd(), tuple(sees), tuple(tokens))
+def make_terms(*, sees: Sequence[str] = (), tokens: Sequence[tuple[str, bytes]] = (), is_local: bool = True) -> Terms:
+    """Return the terms of this process; without `is_local` the tasks use no local path."""
+    return Terms(VERSION, identify_core(), os.getcwd() if is_local else "", tuple(sees), tuple(tokens))
 
 
 @cache
@@ -70,7 +70,7 @@ def _answer(terms: Sequence[Any], payload: bytes, pickler: str) -> Answer:
     if reason is not None:
         return Answer("refused", f"{socket.gethostname()}, process {os.getpid()}: {reason}")
     # Workers of an engine start in folders of their own.
-    if os.getcwd() != terms[2]:
+    if terms[2] and os.getcwd() != terms[2]:
         os.chdir(terms[2])
     loads, dumps = import_module(pickler).loads, import_module(pickler).dumps
     counts = [0, 0, 0]
@@ -102,7 +102,7 @@ def find_difference(terms: Terms) -> str | None:
     # Cores of different platforms cannot be compared; the version has to do.
     if core[0] == terms.core[0] and core[1] != terms.core[1]:
         return f"another native core of tfrkit {VERSION}, {core[1]}, expected {terms.core[1]} as on the driver"
-    for path in (terms.folder, *terms.sees):
+    for path in filter(None, (terms.folder, *terms.sees)):
         if not os.path.exists(path):
             return f"does not see {path}"
     for path, content in terms.tokens:

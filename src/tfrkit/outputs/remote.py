@@ -34,6 +34,7 @@ class RemoteStaging:
         self.target = target
         self._names = list(names)
         self._done: dict[str, str | None] = {}  # version of each uploaded object, by key
+        self._is_shared = False
         self._stack = contextlib.ExitStack()
         self._bucket, key = self._find(target.out)
         self._base = f"{key.rpartition('/')[0]}/" if target.is_file else f"{key.rstrip('/')}/"
@@ -61,7 +62,9 @@ class RemoteStaging:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and self._is_fresh:
-            for key in self._done:
+            shards = [self.final(name) for name in self._names] if self._is_shared else []
+            # Other processes may have stored some that they did not report.
+            for key in {*self._done, *(self._key_of(path) for shard in shards for path in (shard, index_path(shard)))}:
                 with contextlib.suppress(StorageError):
                     self._bucket.delete(key)
         self._stack.close()
@@ -73,6 +76,16 @@ class RemoteStaging:
     def final(self, name: str) -> str:
         """Return the address of a shard."""
         return self.target.out if self.target.is_file else self.target.shard(name)
+
+    def share_folder(self) -> str | None:
+        """Return the folder where other processes may store shards; None if the output is held until it is whole."""
+        self._is_shared = self._is_fresh and not self.target.is_file
+        return self.target.folder if self._is_shared else None
+
+    def note_stored(self, name: str, version: str | None, index_version: str | None) -> None:
+        """Take a shard that another process stored under its final name, with its index."""
+        self._done[self._key_of(self.final(name))] = version
+        self._done[self._key_of(index_path(self.final(name)))] = index_version
 
     def require_space(self, nbytes: int) -> None:
         """Raise if the scratch folder has too little space; into an empty folder one shard is there at a time."""

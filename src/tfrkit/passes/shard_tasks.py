@@ -72,13 +72,16 @@ class Workers:
     def run(self, tasks: Sequence[Task], tick: Tick, *, sees: Iterable[str] = ()) -> Iterator[Any]:
         """Yield the result of each task, in order; raise the error of the first task that failed, by this order.
 
-        A worker that does not see the folders of the tasks' files, or the paths `sees`, is refused.
+        A worker that does not see the folders of the tasks' files, or the paths `sees`, is refused. Addresses among
+        them are those of stores that tasks use.
         """
         paths = [task.path for task in tasks]
         refuse_pipes(paths)
         folders = {os.path.dirname(os.path.abspath(path)) for path in paths if not has_scheme(path)}
-        self.engine.require(sees=sorted({*filter(os.path.isdir, folders), *sees}))
-        return map_in_order(self.engine, tasks, tick, stores=given_options(paths))
+        others = list(sees)
+        seen = sorted({*filter(os.path.isdir, folders), *(path for path in others if not has_scheme(path))})
+        self.engine.require(sees=seen, is_local=bool(seen))
+        return map_in_order(self.engine, tasks, tick, stores=given_options([*paths, *others]))
 
 
 @dataclass(frozen=True)

@@ -187,6 +187,8 @@ class Bucket:
         try:
             objects, folders = self._try(folder, partial(self.client.list, folder))
         except StoreFault as fault:
+            if fault.kind == "missing":  # a folder that is not there is an empty one
+                raise StorageError("cannot list, no such bucket", shard=self.root) from None
             raise explain_fault(fault, self.address_of(folder)) from None
         listed = sorted(objects)
         self.known.update((info.key, info) for info in listed)

@@ -109,24 +109,31 @@ def copy_of(path: str) -> str:
 def fetch_input(path: str, folder: str) -> None:
     """Copy a remote file into a local folder, for readers that seek; `copy_of` returns the copy.
 
-    One version is copied, in blocks that are requested ahead. Raises OSError; `StorageError` if the disk is full.
+    Raises OSError; `StorageError` if the disk is full.
+    """
+    name = os.path.join(folder, f"input{len(_copies)}{os.path.splitext(path)[1]}")
+    download_object(path, name)
+    _copies[path] = name
+
+
+def download_object(address: str, path: str) -> None:
+    """Copy one version of an object to a local path, in blocks that are requested ahead.
+
+    Raises OSError; `StorageError` if the disk is full.
     """
     from tfrkit.storage.base import explain_os_error
     from tfrkit.storage.local import require_space
     from tfrkit.storage.remote import RemoteReader
 
-    found = _find_info(path)
-    require_space(folder, found.nbytes)
-    reader = RemoteReader(path, size=found.nbytes, version=found.version)
-    name = os.path.join(folder, f"input{len(_copies)}{os.path.splitext(path)[1]}")
-    stream = reader.stream(0, ahead="most")
-    with open(name, "wb") as file:
-        while piece := stream.read(found.nbytes):
+    found = _find_info(address)
+    require_space(os.path.dirname(path), found.nbytes)
+    stream = RemoteReader(address, size=found.nbytes, version=found.version).stream(0, ahead="most")
+    with open(path, "wb") as file:
+        while piece := stream.read(max(1, found.nbytes)):
             try:
                 file.write(piece)
             except OSError as error:
-                raise explain_os_error(error, name, verb="write") from None
-    _copies[path] = name
+                raise explain_os_error(error, path, verb="write") from None
 
 
 def list_tree(root: str, wants: Callable[[str], bool]) -> dict[str, FolderList]:

@@ -97,6 +97,10 @@ def delete_objects(addresses: Sequence[str]) -> None:
                 bucket.delete(name)
 
 
+class LeaseHeldError(StorageError):
+    """Another process has the lease of a folder."""
+
+
 class Lease:
     """The right to write a folder of a store. A context manager: it is renewed by a thread until the exit.
 
@@ -177,8 +181,8 @@ class Lease:
         if not is_dead and age < LIMITS.lease_seconds:
             raise self._refuse(f", {holder}")
 
-    def _refuse(self, who: str) -> StorageError:
-        return StorageError(
+    def _refuse(self, who: str) -> LeaseHeldError:
+        return LeaseHeldError(
             f"another process writes this folder{who}",
             shard=self._place,
             hint=f"wait until it is done; if it is dead, its claim ends after {LIMITS.lease_seconds:.0f} seconds",

@@ -142,11 +142,6 @@ def test_store_that_ignores_conditions_is_refused(store: FakeStore) -> None:
     assert store.objects == {}
 
 
-def test_parts_and_engines_are_refused(store: FakeStore) -> None:
-    with pytest.raises(ValueError, match="part and engine expected a local folder"):
-        build(part="0/2")
-
-
 def test_clean_keeps_a_finished_dataset(store: FakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_session, "abort_uploads", lambda folder: None)
     build()
@@ -154,7 +149,7 @@ def test_clean_keeps_a_finished_dataset(store: FakeStore, monkeypatch: pytest.Mo
     assert clean_build(Target(OUT)) == []
     assert store.objects == before
     with monkeypatch.context() as patch:
-        patch.setattr(store_session, "_finish", lambda *_: 1 / 0)
+        patch.setattr(store_session, "finish_in_store", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             build(shards=2, force=True)
     clean_build(Target(OUT))

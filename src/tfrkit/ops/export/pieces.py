@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -12,8 +13,11 @@ from typing import BinaryIO
 from tfrkit.engines.base import Tick
 from tfrkit.ops.export.input import ExportInput, KnownInput
 from tfrkit.passes.shard_tasks import Workers
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import explain_os_error
-from tfrkit.storage.temporaries import TemporaryFolder
+from tfrkit.storage.inputs import open_input
+from tfrkit.storage.temporaries import make_scratch
+from tfrkit.storage.work_folder import WorkFolder, put_shared
 
 WriteLines = Callable[[ExportInput, BinaryIO, Sequence[int] | None, Sequence[str] | None], None]
 """Writes the records of the given shards (None: all), with the given features (None: all), as lines."""
@@ -40,13 +44,17 @@ class PieceTask:
     def run(self, tick: Tick) -> str:
         """Return the name of the piece. It appears whole, so that the task may run twice at a time."""
         name = str(self.number)
-        hidden = os.path.join(self.folder, f"{name}.{secrets.token_hex(8)}")
-        try:
-            with ExportInput.of_shard(self.path, self.known) as source, open(hidden, "wb") as file:
-                self.write(source, file, None, self.select)
-            os.replace(hidden, os.path.join(self.folder, name))
-        except OSError as error:
-            raise explain_os_error(error, hidden, verb="write") from None
+        with contextlib.ExitStack() as stack:
+            folder = self.folder
+            if has_scheme(folder):
+                folder = stack.enter_context(make_scratch("tfrkit-export"))
+            hidden = os.path.join(folder, f"{name}.{secrets.token_hex(8)}")
+            try:
+                with ExportInput.of_shard(self.path, self.known) as source, open(hidden, "wb") as file:
+                    self.write(source, file, None, self.select)
+                put_shared(hidden, os.path.join(self.folder, name))
+            except OSError as error:
+                raise explain_os_error(error, hidden, verb="write") from None
         tick(self.known.num_records, self.known.nbytes, 0)
         return name
 
@@ -61,21 +69,18 @@ class Pieces:
         self._source = source
         self._write = write
         self._select = None if select is None else tuple(select)
-        place = os.path.join(os.path.dirname(os.path.abspath(target.rstrip(os.sep))), "workers")
-        try:
-            self._temporary = TemporaryFolder(place, make_folders=True)
-        except OSError as error:
-            raise explain_os_error(error, target, verb="write") from None
+        name = target.rstrip("/")
+        self._folder = WorkFolder(os.path.dirname(name if has_scheme(name) else os.path.abspath(name)))
 
     def __enter__(self) -> Pieces:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._temporary.remove()
+        self._folder.__exit__()
 
     def make(self, workers: Workers) -> None:
         """Let workers write the pieces."""
-        folder = os.path.abspath(self._temporary.path)
+        folder = self._folder.path
         tasks = [
             PieceTask(path, folder, number, self._source.know(number), self._write, self._select)
             for number, path in enumerate(self._source.paths)
@@ -86,10 +91,11 @@ class Pieces:
     def copy(self, file: BinaryIO, shards: Sequence[int] | None) -> None:
         """Append the pieces of the given shards (None: all) to a file."""
         for number in range(len(self._source.paths)) if shards is None else shards:
-            path = os.path.join(self._temporary.path, str(number))
+            path = os.path.join(self._folder.path, str(number))
             try:
-                with open(path, "rb") as piece:
+                with open_input(path) as piece:
                     shutil.copyfileobj(piece, file, _COPY_NBYTES)
-                os.unlink(path)
+                if not has_scheme(path):
+                    os.unlink(path)
             except OSError as error:
                 raise explain_os_error(error, path, verb="read") from None

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import BinaryIO
 
-from tfrkit.errors import RemoteAddressError, StorageError
+from tfrkit.errors import StorageError
 from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.names import SafeNames, safe_part
 from tfrkit.ops.export.pieces import Pieces, WriteLines
@@ -17,7 +17,6 @@ from tfrkit.outputs.staging import StagedFile, StagedFolder
 from tfrkit.outputs.stored import open_file, open_folder
 from tfrkit.passes.shard_tasks import OnEngine, connect_if
 from tfrkit.progress import Progress
-from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.resolve import Address, show_address
 
 WriteTable = Callable[[ExportInput, BinaryIO, Sequence[int] | None], None]
@@ -49,8 +48,6 @@ def export_table(
         raise StorageError(f"cannot write {kind} to standard output", hint="name a file as output")
     if cluster is not None and target == "-":
         raise StorageError(f"cannot write {kind} of workers to standard output", hint="name a file as output")
-    if cluster is not None and has_scheme(target):
-        raise RemoteAddressError("workers of a cluster expected a local file to write", shard=target)
     with (
         connect_if(cluster) as workers,
         ExportInput(address, progress, incomplete=incomplete, workers=workers) as source,

@@ -30,7 +30,6 @@ from tfrkit.sidecars.carry import Carried
 from tfrkit.sidecars.manifest import NewDataset, NewShard, write_manifest
 from tfrkit.sidecars.places import MANIFEST
 from tfrkit.sidecars.write import make_texts
-from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.text_files import write_text
 
 STDOUT = "-"
@@ -169,12 +168,6 @@ class Rewrite:
         on_workers: FeedOnWorkers | None = None,
     ) -> Rewritten:
         """Write `shards` of the dataset `name` to a target, all of them or none."""
-        if self.workers is not None and has_scheme(target.out):
-            raise StorageError(
-                "workers of a cluster expected an output on a disk that all of them see, got a remote address",
-                shard=target.out,
-                hint="write to a shared folder, or without an engine",
-            )
         compression = self.options.choose_compression(self.sources, target)
         final = {shard.name: target.shard(shard.name) if not target.is_file else target.out for shard in shards}
         with open_staging(target, [*final], sources=self.sources.paths, force=self.options.force) as staging:
@@ -226,6 +219,7 @@ class Rewrite:
         self, workers: Workers, shards: Sequence[OutShard], feed: FeedOnWorkers, staging: Any, compression: Compression
     ) -> list[Written]:
         how: dict[str, Any] = {
+            "sources": self.sources.paths,
             "staging": staging,
             "progress": self.options.progress,
             "compression": compression,

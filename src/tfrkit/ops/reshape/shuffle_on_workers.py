@@ -35,9 +35,11 @@ from tfrkit.ops.reshape.shuffle_plan import ShufflePlan
 from tfrkit.outputs.shard import Tally, add_tallies
 from tfrkit.passes.frame_sources import Counted, FrameSources, deal_frames
 from tfrkit.progress import Progress
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.resolve import open_reader
-from tfrkit.storage.text_files import write_text
+from tfrkit.storage.temporaries import make_scratch
+from tfrkit.storage.work_folder import put_shared, read_shared, write_shared
 
 _POSITIONS_AT_ONCE = 4096
 
@@ -67,17 +69,13 @@ def write_plan(path: str, shared: SharedPlan) -> None:
         "buckets": shared.buckets,
         "memory": shared.memory,
     }
-    write_text(path, json.dumps(document))
+    write_shared(path, json.dumps(document))
 
 
 @lru_cache(maxsize=2)
 def read_plan(path: str) -> SharedPlan:
     """Read the plan that a task refers to."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-    except OSError as error:
-        raise explain_os_error(error, path, verb="read") from None
+    found = json.loads(read_shared(path))
     groups = tuple(
         Group(split, tuple(shards), tuple(counts), nbytes) for split, shards, counts, nbytes in found["groups"]
     )
@@ -100,7 +98,7 @@ def shuffle_on_workers(
     made = outputs.run(tasks)
     names = [name for _, written in made for name in written]
     listed = os.path.join(outputs.folder, "runs.json")
-    write_text(listed, json.dumps(names))
+    write_shared(listed, json.dumps(names))
     parts: list[tuple[Sequence[int], Part]] = [([number], MergedPart(place, listed, number)) for number in numbers]
     outputs.write(parts)
     return add_tallies([tally for tally, _ in made])
@@ -204,20 +202,22 @@ class _RunWriter:
             return
         name = f"{self._key}-{len(self.names)}"
         place = os.path.join(self._folder, name)
-        hidden = f"{place}.{secrets.token_hex(8)}"
         ends = np.zeros(self._num_buckets + 1, np.uint64)
         for bucket, pieces in self._held.items():
             ends[bucket + 1] = sum(map(len, pieces))
-        try:
-            with open(hidden, "wb", buffering=0) as file:
-                for bucket in sorted(self._held):
-                    for piece in self._held[bucket]:
-                        while len(piece):
-                            piece = piece[file.write(piece) :]
-                file.write(np.cumsum(ends, dtype=np.uint64).astype("<u8").tobytes())
-            os.replace(hidden, place)
-        except OSError as error:
-            raise explain_os_error(error, place, verb="write") from None
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(make_scratch("tfrkit-run")) if has_scheme(place) else self._folder
+            hidden = os.path.join(folder, f"{name}.{secrets.token_hex(8)}")
+            try:
+                with open(hidden, "wb", buffering=0) as file:
+                    for bucket in sorted(self._held):
+                        for piece in self._held[bucket]:
+                            while len(piece):
+                                piece = piece[file.write(piece) :]
+                    file.write(np.cumsum(ends, dtype=np.uint64).astype("<u8").tobytes())
+                put_shared(hidden, place)
+            except OSError as error:
+                raise explain_os_error(error, place, verb="write") from None
         self.names.append(name)
         self._held, self._nbytes = {}, 0
 
@@ -252,12 +252,8 @@ class MergedPart:
 
 @lru_cache(maxsize=2)
 def _read_names(path: str) -> list[str]:
-    try:
-        with open(path, encoding="utf-8") as file:
-            names: list[str] = json.load(file)
-            return names
-    except OSError as error:
-        raise explain_os_error(error, path, verb="read") from None
+    names: list[str] = json.loads(read_shared(path))
+    return names
 
 
 class _Run:
