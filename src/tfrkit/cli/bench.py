@@ -9,7 +9,7 @@ import typer
 from tfrkit._limits import DEFAULT_BENCH_NBYTES
 from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import FormatOption, Paths
-from tfrkit.cli.output import count_noun, print_line, print_result, print_table, show_nbytes
+from tfrkit.cli.output import count_noun, print_document, print_line, print_table, show_nbytes
 
 HELP = """Time the steps of reading this dataset on this machine.
 
@@ -38,13 +38,7 @@ def run(paths: Paths, megabytes: Megabytes = DEFAULT_BENCH_NBYTES >> 20, format:
     from tfrkit.ops.bench import bench
 
     result = bench(paths, sample_nbytes=megabytes << 20).to_json()
-    print_result(
-        format,
-        document=lambda: result,
-        rows=lambda: result["compressions"],
-        columns=COLUMNS,
-        text=lambda: print_text(result),
-    )
+    print_document(format, result, result["compressions"], COLUMNS, print_text)
     return ExitCode.DONE
 
 

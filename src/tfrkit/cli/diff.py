@@ -8,7 +8,7 @@ import typer
 
 from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import FormatOption
-from tfrkit.cli.output import count_noun, print_line, print_result, say, set_verdict
+from tfrkit.cli.output import count_noun, print_document, print_line, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 
 HELP = """Compare two datasets record by record.
@@ -52,13 +52,8 @@ def run(a: First, b: Second, key: Key = None, max: Max = 20, format: FormatOptio
 
     result = diff(a, b, key=key, max_listed=max, progress=watch_on_terminal()).to_json()
     code = set_verdict(ExitCode.DONE if result["same"] else ExitCode.FOUND)
-    print_result(
-        format,
-        document=lambda: result,
-        rows=lambda: flatten(result) if format == "csv" else [*result["schema"], *result["changes"]],
-        columns=COLUMNS,
-        text=lambda: print_text(result),
-    )
+    rows = flatten(result) if format == "csv" else [*result["schema"], *result["changes"]]
+    print_document(format, result, rows, COLUMNS, print_text)
     return code
 
 

@@ -10,7 +10,7 @@ import typer
 
 from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import Force, FormatOption, Incomplete
-from tfrkit.cli.output import count_noun, print_line, print_result, say
+from tfrkit.cli.output import count_noun, print_document, print_line, say
 from tfrkit.cli.progress import watch_on_terminal
 
 COLUMNS = ("shard", "record", "offset", "cause")
@@ -60,13 +60,7 @@ def run_export(export: Callable[..., Any], paths: list[str], output: str, how: E
         # The result is on stdout already.
         _print_text(result, say)
     else:
-        print_result(
-            format,
-            document=lambda: result,
-            rows=lambda: result["skipped"],
-            columns=COLUMNS,
-            text=lambda: _print_text(result, print_line),
-        )
+        print_document(format, result, result["skipped"], COLUMNS, lambda result: _print_text(result, print_line))
     return ExitCode.DONE if made.ok else ExitCode.FOUND
 
 

@@ -8,7 +8,7 @@ import typer
 
 from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import FormatOption, Paths
-from tfrkit.cli.output import Format, count_noun, print_line, print_result, print_table
+from tfrkit.cli.output import Format, count_noun, print_document, print_line, print_result, print_table
 
 HELP = """Show the records, kind, compression and features of a dataset.
 
@@ -49,13 +49,7 @@ def run(paths: Paths, epoch_cost: EpochCostOption = False, format: FormatOption 
     from tfrkit.ops.describe import describe
 
     result: dict[str, Any] = describe(paths).to_json()
-    print_result(
-        format,
-        document=lambda: result,
-        rows=lambda: result["features"],
-        columns=COLUMNS,
-        text=lambda: print_text(result),
-    )
+    print_document(format, result, result["features"], COLUMNS, print_text)
     return ExitCode.DONE
 
 

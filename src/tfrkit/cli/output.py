@@ -56,6 +56,17 @@ def print_result(
         print_csv(columns, rows())
 
 
+def print_document(
+    format: Format,
+    result: dict[str, Any],
+    rows: Iterable[Mapping[str, Any]],
+    columns: Sequence[str],
+    text: Callable[[dict[str, Any]], None],
+) -> None:
+    """Print a result that is one JSON object, with its rows; `text` prints it as text."""
+    print_result(format, document=lambda: result, rows=lambda: rows, columns=columns, text=lambda: text(result))
+
+
 def print_json(value: Any, *, indent: int | None = None) -> None:
     """Print one JSON value; non-ASCII text is escaped unless stdout is UTF-8."""
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

@@ -6,7 +6,7 @@ from typing import Any
 
 from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import CompressionOption, Force, FormatOption, Output, Paths
-from tfrkit.cli.output import count_noun, print_line, print_result, set_verdict
+from tfrkit.cli.output import count_noun, print_document, print_line, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 
 HELP = """Copy every readable record into files that verify.
@@ -43,13 +43,7 @@ def run(
     made = repair(paths, output, compression=compression, force=force, progress=watch_on_terminal())
     result = made.to_json()
     code = set_verdict(ExitCode.FOUND if result["lost"] else ExitCode.DONE)
-    print_result(
-        format,
-        document=lambda: result,
-        rows=lambda: result["lost"],
-        columns=COLUMNS,
-        text=lambda: print_text(result),
-    )
+    print_document(format, result, result["lost"], COLUMNS, print_text)
     return code
 
 

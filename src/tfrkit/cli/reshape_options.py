@@ -10,7 +10,7 @@ import typer
 
 from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs, OnCluster
-from tfrkit.cli.output import count_noun, print_line, print_result, say, show_nbytes
+from tfrkit.cli.output import count_noun, print_document, print_line, say, show_nbytes
 from tfrkit.cli.progress import watch_on_terminal
 
 if TYPE_CHECKING:
@@ -70,13 +70,7 @@ def run_reshape(
         say_written(made)
         return ExitCode.DONE
     result = made.to_json()
-    print_result(
-        format,
-        document=lambda: result,
-        rows=lambda: result["files"],
-        columns=COLUMNS,
-        text=lambda: print_text(made),
-    )
+    print_document(format, result, result["files"], COLUMNS, lambda _: print_text(made))
     return ExitCode.DONE
 
 

@@ -8,7 +8,7 @@ import typer
 
 from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import BoxOrderOption, BoxUnitsOption, Force, FormatOption, Paths, Shape
-from tfrkit.cli.output import count_noun, print_line, print_result, say, set_verdict
+from tfrkit.cli.output import count_noun, print_document, print_line, say, set_verdict
 
 HELP = """Draw a contact sheet: images with labels, boxes and masks.
 
@@ -96,13 +96,7 @@ def run(
     )
     result = made.to_json()
     code = set_verdict(ExitCode.DONE if made.ok else ExitCode.FOUND)
-    print_result(
-        format,
-        document=lambda: result,
-        rows=lambda: result["findings"],
-        columns=COLUMNS,
-        text=lambda: print_text(result),
-    )
+    print_document(format, result, result["findings"], COLUMNS, print_text)
     return code
 
 

@@ -9,7 +9,7 @@ import typer
 
 from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import CompressionOption, EngineAddress, EngineOption, Force, FormatOption, InferOption
-from tfrkit.cli.output import count_noun, print_line, print_result, print_table, say
+from tfrkit.cli.output import count_noun, print_document, print_line, print_result, print_table, say
 
 if TYPE_CHECKING:
     from tfrkit.ops.query.query import Answer
@@ -90,13 +90,7 @@ def run(
             )
             return ExitCode.DONE
         result = answer.save(output, force=force, compression=compression).to_json()
-    print_result(
-        format,
-        document=lambda: result,
-        rows=lambda: [result],
-        columns=("output", "records", "columns", "copied"),
-        text=lambda: print_saved(result),
-    )
+    print_document(format, result, [result], ("output", "records", "columns", "copied"), print_saved)
     return ExitCode.DONE
 
 

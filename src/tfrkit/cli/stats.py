@@ -10,7 +10,7 @@ import typer
 
 from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import EngineAddress, EngineOption, Force, FormatOption, Jobs, Paths, split_names
-from tfrkit.cli.output import count_noun, print_line, print_result, print_table, say, set_verdict
+from tfrkit.cli.output import count_noun, print_document, print_line, print_table, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 
 HELP = """Statistics of every feature, of classes and of splits.
@@ -111,13 +111,7 @@ def run(
     )
     result = found.to_json()
     code = set_verdict(ExitCode.DONE if found.ok else ExitCode.FOUND)
-    print_result(
-        format,
-        document=lambda: result,
-        rows=lambda: map(to_row, result["features"]),
-        columns=COLUMNS,
-        text=lambda: print_text(result),
-    )
+    print_document(format, result, map(to_row, result["features"]), COLUMNS, print_text)
     return code
 
 

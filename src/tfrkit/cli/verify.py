@@ -8,7 +8,7 @@ import typer
 
 from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import EngineAddress, EngineOption, Force, FormatOption, Jobs, Paths, Shape
-from tfrkit.cli.output import count_noun, print_line, print_result, say, set_verdict
+from tfrkit.cli.output import count_noun, print_document, print_line, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 
 HELP = """Check every checksum, parse every record, find missing shards.
@@ -83,13 +83,7 @@ def run(
         write_report(made, report, force=force)
     result: dict[str, Any] = made.to_json()
     code = set_verdict(ExitCode.DONE if result["ok"] else ExitCode.FOUND)
-    print_result(
-        format,
-        document=lambda: result,
-        rows=lambda: result["findings"],
-        columns=COLUMNS,
-        text=lambda: print_text(result),
-    )
+    print_document(format, result, result["findings"], COLUMNS, print_text)
     return code
 
 
