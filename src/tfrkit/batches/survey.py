@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -222,11 +223,8 @@ def note_kinds(paths: Sequence[str]) -> list[str]:
     seen: dict[str, dict[str, str]] = {}
     for path in _spread(paths) if len(paths) > 1 else ():
         surveyed = Surveyed()
-        shard = Shard.open(path)
-        try:
+        with contextlib.closing(Shard.open(path)) as shard:
             surveyed.add_shard(shard, lenient, max_records=_SAMPLED_RECORDS, is_short=True)
-        finally:
-            shard.close()
         if surveyed.decoded_kind == "raw":
             continue
         counts: list[Any] = surveyed.survey.features()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 import weakref
@@ -168,12 +169,9 @@ def to_path(path: Any) -> str:
 def read_file_records(path: str) -> Iterator[bytes]:
     """Read the records of one file in order, with TensorFlow's errors. Compression is detected from the bytes."""
     try:
-        shard = Shard.open(path)
-        try:
+        with contextlib.closing(Shard.open(path)) as shard:
             for records in read_records(shard, Policy()):
                 yield from records
-        finally:
-            shard.close()
     except StorageError as error:
         raise explain_storage_error(error) from None
     except ContainerError as error:

@@ -281,8 +281,7 @@ def save_known_index(
     REQUIRES: the shard holds these frames and nothing else; `inflated_size` is given for a compressed shard.
     """
     starts = np.concatenate(offsets) if offsets else np.empty(0, np.uint64)
-    shard = Shard.open(path)
-    try:
+    with contextlib.closing(Shard.open(path)) as shard:
         nbytes = shard.nbytes or 0
         index = ShardIndex(
             num_records=len(starts),
@@ -293,14 +292,11 @@ def save_known_index(
             shard_nbytes=nbytes,
         )
         write_index(index_path(path), index, fingerprint_shard(shard.reader))
-    finally:
-        shard.close()
 
 
 def save_index(path: str) -> tuple[ShardIndex, str]:
     """Scan a shard and write its index next to it; return the index and its path."""
-    shard = Shard.open(path)
-    try:
+    with contextlib.closing(Shard.open(path)) as shard:
         if shard.nbytes is None:
             raise StorageError("expected a file, got a pipe, which has no index", shard=path)
         index = scan_frames(shard, Policy())
@@ -312,5 +308,3 @@ def save_index(path: str) -> tuple[ShardIndex, str]:
         target = cache_path(path) if has_scheme(path) else index_path(os.fspath(path))
         write_index(target, index, fingerprint_shard(shard.reader))
         return index, target
-    finally:
-        shard.close()

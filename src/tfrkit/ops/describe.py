@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -75,14 +76,11 @@ def describe(address: Address | Iterable[Address]) -> Description:
     sizes = RecordSizes()
     files = []
     for path in find_shards(address):
-        shard = Shard.open(path)
-        try:
+        with contextlib.closing(Shard.open(path)) as shard:
             before = dict(whole.survey.shapes)
             num_records = whole.add_shard(shard, Policy(), sizes=sizes)
             added = {shape: count - before[shape] for shape, count in whole.survey.shapes.items()}
             files.append(FileDescription(path, shard.nbytes, shard.compression, num_records, kind_of_shapes(added)))
-        finally:
-            shard.close()
     sidecars = Sidecars([file.path for file in files])
     splits = {name: sum(files[number].records for number in numbers) for name, numbers in sidecars.splits.items()}
     known = {decode_name(one["name"]) for one in whole.survey.features() if find_media([*map(bytes, one["heads"])])}

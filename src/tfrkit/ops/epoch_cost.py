@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -45,8 +46,7 @@ def epoch_cost(address: Address | Iterable[Address]) -> list[EpochCost]:
 
     Records are counted by the manifest or the indexes if there are any, else by a scan of the headers.
     """
-    shard_set = ShardSet(Shard.open_all(find_shards(address, incomplete="warn")), Policy())
-    try:
+    with contextlib.closing(ShardSet(Shard.open_all(find_shards(address, incomplete="warn")), Policy())) as shard_set:
         if shard_set.is_pipe:
             raise StorageError("expected files, got a pipe, which has no order to choose", shard="-")
         order = shard_set.file_order
@@ -60,8 +60,6 @@ def epoch_cost(address: Address | Iterable[Address]) -> list[EpochCost]:
             _price("exact", order.size + per_shard, 0, score_mixing(Shuffled(order, 0)), is_default=not is_striped),
             _price("striped", num_blocks + per_shard, held, score_mixing(striped), is_default=is_striped),
         ]
-    finally:
-        shard_set.close()
 
 
 def count_block_reads(starts: Iterable[int], block: int) -> int:

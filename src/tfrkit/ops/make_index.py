@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 
 from tfrkit.container.index import ShardIndex, write_dali_index
@@ -26,8 +27,7 @@ def make_index(address: Address | Iterable[Address], *, dali: bool = False) -> l
 
 
 def _save_dali_index(path: str) -> tuple[ShardIndex, str]:
-    shard = Shard.open(path)
-    try:
+    with contextlib.closing(Shard.open(path)) as shard:
         if shard.compression != "none":
             raise ContainerError(f"DALI expected an uncompressed shard, got {shard.compression}", shard=path)
         index = scan_frames(shard, Policy())
@@ -35,5 +35,3 @@ def _save_dali_index(path: str) -> tuple[ShardIndex, str]:
         require_local(target)
         write_dali_index(target, index.offsets, index.inflated_size)
         return index, target
-    finally:
-        shard.close()

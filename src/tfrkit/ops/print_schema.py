@@ -78,19 +78,11 @@ def _mark_ranges(schema: Schema) -> Schema:
     return Schema(mark(schema.features), feature_lists=None if lists is None else mark(lists), kind=schema.kind)
 
 
-def _print_json(schema: Schema) -> str:
-    return json.dumps(to_json(schema), indent=2)
-
-
-def _print_tfds(schema: Schema) -> str:
-    return json.dumps(to_tfds(schema).features, indent=2)
-
-
 # Styles that print ranges in comments.
 _COMMENTING = ("tf", "dali", "vahidk")
 _PRINTERS: dict[str, Callable[[Schema], str]] = {
-    "json": _print_json,
-    "tfds": _print_tfds,
+    "json": lambda schema: json.dumps(to_json(schema), indent=2),
+    "tfds": lambda schema: json.dumps(to_tfds(schema).features, indent=2),
     "pbtxt": to_pbtxt,
     "arrow": print_arrow_schema,
     "tf": print_tf_spec,

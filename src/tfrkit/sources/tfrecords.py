@@ -5,6 +5,7 @@ Nothing is decoded. Both checksums of every record are verified when it is read,
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -103,13 +104,10 @@ class TFRecords:
 
 
 def _find_frames(path: str) -> Any:
-    shard = Shard.open(path)
-    try:
+    with contextlib.closing(Shard.open(path)) as shard:
         if shard.nbytes is None:
             raise SourceError("expected a file, got a pipe, which can be read only once", shard=path)
         return load_frames(shard, Policy()) or scan_frames_once(shard, Policy())
-    finally:
-        shard.close()
 
 
 class CopyReader(RecordReader):

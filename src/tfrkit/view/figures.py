@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -164,18 +165,14 @@ class _Figures:
         self._session = session = QuerySession(
             text,
             {_TABLE: self._paths},
-            binary=(),
-            verify=self._verify,
             threads=choose_threads(None),
+            verify=self._verify,
             timeout=_TIMEOUT_SECONDS,
-            memory=None,
             on_error=self._on_error,
         )
-        try:
+        with contextlib.closing(session):
             session.describe()
             return list(session.run(1024))
-        finally:
-            session.close()
 
 
 @dataclass(frozen=True)

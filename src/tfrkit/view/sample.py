@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import weakref
@@ -48,11 +49,8 @@ class Sample:
 
     def search(self, where: str) -> Items:
         """Return the numbers of the sampled records that match a condition."""
-        search = RecordSearch([self.path], where, verify="none")
-        try:
+        with contextlib.closing(RecordSearch([self.path], where, verify="none")) as search:
             return self.numbers[search.run().astype(np.int64)]
-        finally:
-            search.close()
 
     def _make(self) -> None:
         with self._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -134,15 +134,12 @@ def diff(
 
 @contextmanager
 def _open(address: Address | Iterable[Address]) -> Iterator[ShardSet]:
-    shard_set = ShardSet(Shard.open_all(find_shards(address, incomplete="warn")), Policy())
-    try:
+    with closing(ShardSet(Shard.open_all(find_shards(address, incomplete="warn")), Policy())) as shard_set:
         if shard_set.is_pipe:
             raise StorageError(
                 "expected files, got a pipe, which can be read only once", shard="-", hint="save it first"
             )
         yield shard_set
-    finally:
-        shard_set.close()
 
 
 class _Comparison:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
 from tfrkit.batches.shard_set import ShardSet
@@ -13,11 +13,20 @@ from tfrkit.container.compression import Compression
 from tfrkit.container.records import Policy
 from tfrkit.errors import SchemaError, Step, StorageError, misuse
 from tfrkit.features.schema import Schema, find_mismatches, show_name
-from tfrkit.ops.edit.change import Changed, ChangeOptions, Put, ShardWork, keep_all, names_folder, open_to_change
+from tfrkit.ops.edit.change import (
+    Changed,
+    ChangeOptions,
+    Put,
+    ShardWork,
+    feed_shard,
+    keep_all,
+    names_folder,
+    open_to_change,
+)
 from tfrkit.ops.edit.query import find_classes
 from tfrkit.ops.edit.write import Change
 from tfrkit.orders.split_names import find_nearest_split, find_splits
-from tfrkit.passes.frame_sources import FrameSources, deal_frames, open_sources
+from tfrkit.passes.frame_sources import FrameSources, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.addresses import has_scheme
@@ -215,7 +224,7 @@ def _plan(
     for (at, count), name in zip(counted, names, strict=True):
         work = ShardWork(name, split, None, compression, count.num_records, added=count.num_records)
         work.expected_nbytes = added.shards[at].nbytes or 0
-        work.feed = _make_feed(added, at, progress)
+        work.feed = feed_shard(added, at, progress)
         new.append(work)
     last = numbers[-1] + 1
     return [*works[:last], *new, *works[last:]]
@@ -228,8 +237,8 @@ def _find_compression(sources: FrameSources, numbers: Sequence[int]) -> Compress
 
 def _grow(sources: FrameSources, added: FrameSources, number: int, work: ShardWork, progress: Progress) -> None:
     """Plan to append the new records to the only file of a split."""
-    old = _make_feed(sources, number, progress)
-    more = [_make_feed(added, at, progress) for at in range(len(added.paths))]
+    old = feed_shard(sources, number, progress)
+    more = [feed_shard(added, at, progress) for at in range(len(added.paths))]
     work.added = added.num_records
     work.num_records += added.num_records
     work.expected_nbytes = added.stored_nbytes
@@ -239,16 +248,6 @@ def _grow(sources: FrameSources, added: FrameSources, number: int, work: ShardWo
             one(put)
 
     work.feed = feed
-
-
-def _make_feed(sources: FrameSources, number: int, progress: Progress) -> Callable[[Put], None]:
-    """Return a function that feeds all frames of a shard."""
-
-    def feed(put: Put) -> None:
-        one = FrameSources([sources.paths[number]], [sources.shards[number]], _counts=[sources.counts[number]])
-        deal_frames(one, None, 1, lambda _, frames: put(frames), progress)
-
-    return feed
 
 
 def _renumber(works: Sequence[ShardWork], num_new: int) -> list[str]:

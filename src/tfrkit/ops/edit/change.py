@@ -17,7 +17,7 @@ from tfrkit.container.compression import Compression
 from tfrkit.container.shards import find_shards
 from tfrkit.errors import Hint, RemoteAddressError, Step, StorageError, UnfinishedChangeError, misuse
 from tfrkit.ops.reshape.rewrite import FileCounts
-from tfrkit.passes.frame_sources import FrameSources, open_sources
+from tfrkit.passes.frame_sources import FrameSources, PartsOf, deal_frames, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.storage import transaction
 from tfrkit.storage.addresses import has_scheme, parse_remote
@@ -227,6 +227,18 @@ def keep_all(sources: FrameSources) -> list[ShardWork]:
             sources.paths, sources.sidecars.split_names, sources.shards, sources.counts, strict=True
         )
     ]
+
+
+def feed_shard(
+    sources: FrameSources, number: int, progress: Progress, parts_of: PartsOf | None = None
+) -> Callable[[Put], None]:
+    """Return a function that feeds the frames of a shard: all, or those that `parts_of` assigns to part 0."""
+
+    def feed(put: Put) -> None:
+        one = FrameSources([sources.paths[number]], [sources.shards[number]], _counts=[sources.counts[number]])
+        deal_frames(one, parts_of, 1, lambda _, frames: put(frames), progress)
+
+    return feed
 
 
 def list_changed(works: Iterable[ShardWork], place: str, *, is_file: bool = False) -> list[ChangedFile]:

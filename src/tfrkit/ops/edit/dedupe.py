@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
@@ -14,10 +15,9 @@ import numpy as np
 from tfrkit._threads import choose_threads
 from tfrkit._types import Int64Array
 from tfrkit.container.records import Policy, read_list
-from tfrkit.errors import MissingFeatureError
-from tfrkit.features.schema import describe_missing
 from tfrkit.ops.edit.change import Changed, ChangeOptions, keep_all, names_folder, open_to_change
 from tfrkit.ops.edit.edit import drop_records, note_empty
+from tfrkit.ops.edit.query import miss_feature
 from tfrkit.ops.edit.write import Change
 from tfrkit.ops.query.errors import quote_name
 from tfrkit.ops.query.query import QuerySession
@@ -110,7 +110,7 @@ def dedupe(
         counts = [count.num_records for count in sources.counts]
         shards = np.repeat(np.arange(len(counts)), counts)
         splits = _number_splits(sources)[shards]
-        kept = _first_in_split(firsts, splits) if per_split else firsts
+        kept = _find_firsts(np.stack([firsts, splits], axis=1)) if per_split else firsts
         dropped = np.flatnonzero(kept != np.arange(len(kept)))
         works = keep_all(sources)
         starts = np.asarray([0, *accumulate(counts)])
@@ -139,11 +139,15 @@ def _group_by_bytes(sources: FrameSources, progress: Progress) -> Int64Array:
         digests += b"".join(hashlib.blake2b(record, digest_size=DIGEST_NBYTES).digest() for record in stretch.taken)
         progress.advance(stretch.num_frames, sum(map(len, stretch.taken)), 0)
     progress.end()
-    halves = np.frombuffer(bytes(digests), np.uint64).reshape(-1, 2)
-    # The sort is stable, so equal records stay in order.
-    order = np.lexsort((halves[:, 1], halves[:, 0]))
+    return _find_firsts(np.frombuffer(bytes(digests), np.uint64).reshape(-1, 2))
+
+
+def _find_firsts(keys: np.ndarray[Any, np.dtype[Any]]) -> Int64Array:
+    """Return for each row of two numbers the number of the first equal row."""
+    # The sort is stable, so equal rows stay in order.
+    order = np.lexsort((keys[:, 1], keys[:, 0]))
     is_new = np.ones(len(order), np.bool_)
-    is_new[1:] = (halves[order[1:]] != halves[order[:-1]]).any(axis=1)
+    is_new[1:] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
     firsts = np.empty(len(order), np.int64)
     firsts[order] = order[is_new][np.cumsum(is_new) - 1]
     return firsts
@@ -152,26 +156,13 @@ def _group_by_bytes(sources: FrameSources, progress: Progress) -> Int64Array:
 def _group_by_values(sources: FrameSources, by: Sequence[str], jobs: int | None) -> Int64Array:
     """Return for each record the number of the first one with the same values, or its own if it lacks a feature."""
     table = QueryTable(sources.paths)
-    try:
+    with contextlib.closing(table.shard_set):
         columns = [_find_column(table, name) for name in by]
-    finally:
-        table.shard_set.close()
     is_absent = " or ".join(f"{column} is null" for column, _ in columns)
     keys = ", ".join([key for _, key in columns] + [f"case when {is_absent} then {RECORD_COLUMN} end"])
     text = f"select min({RECORD_COLUMN}) over (partition by {keys}) from {_TABLE} order by {RECORD_COLUMN}"
-    session = QuerySession(
-        text,
-        {_TABLE: sources.paths},
-        binary=(),
-        verify="all",
-        threads=choose_threads(jobs),
-        timeout=None,
-        memory=None,
-    )
-    try:
+    with contextlib.closing(QuerySession(text, {_TABLE: sources.paths}, threads=choose_threads(jobs))) as session:
         return np.asarray(session.fetch_numbers(session.parsed), np.int64)
-    finally:
-        session.close()
 
 
 def _find_column(table: QueryTable, name: str) -> tuple[str, str]:
@@ -184,8 +175,7 @@ def _find_column(table: QueryTable, name: str) -> tuple[str, str]:
         part = part or STRUCTS[name not in schema.features]
     specs = schema.feature_lists if part == STRUCTS[1] else schema.features
     if name not in specs:
-        known = ", ".join(list(schema.names)[:12]) + (", ..." if len(schema) > 12 else "")
-        raise MissingFeatureError(describe_missing(name, schema.names), shard=table.files[0], hint=f"features: {known}")
+        raise miss_feature(table, name)
     column = f"{part}." * bool(part) + quote_name(table.name_of(part, name))
     spec = specs[name]
     is_bytes = spec.kind == "bytes" and spec.shape == () and spec.encoding == "list" and not spec.is_list
@@ -197,16 +187,6 @@ def _number_splits(sources: FrameSources) -> Int64Array:
     names = sources.sidecars.split_names
     known = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return np.asarray([known[name] for name in names], np.int64)
-
-
-def _first_in_split(firsts: Int64Array, splits: Int64Array) -> Int64Array:
-    """Return for each record the number of the first equal record in the same split."""
-    order = np.lexsort((splits, firsts))
-    is_new = np.ones(len(order), np.bool_)
-    is_new[1:] = (firsts[order[1:]] != firsts[order[:-1]]) | (splits[order[1:]] != splits[order[:-1]])
-    kept = np.empty(len(order), np.int64)
-    kept[order] = order[is_new][np.cumsum(is_new) - 1]
-    return kept
 
 
 def _name_leak(sources: FrameSources, starts: Int64Array, record: int, other: int) -> Leak:

@@ -15,10 +15,19 @@ from tfrkit.container.writer import frame_records
 from tfrkit.errors import CodecError, QueryError, Step, StorageError, misuse
 from tfrkit.features.name_words import TEXTS_OF_LABELS
 from tfrkit.features.schema import show_name
-from tfrkit.ops.edit.change import Changed, ChangeOptions, Put, ShardWork, keep_all, names_folder, open_to_change
+from tfrkit.ops.edit.change import (
+    Changed,
+    ChangeOptions,
+    Put,
+    ShardWork,
+    feed_shard,
+    keep_all,
+    names_folder,
+    open_to_change,
+)
 from tfrkit.ops.edit.query import Matches, find_matches
 from tfrkit.ops.edit.write import Change
-from tfrkit.passes.frame_sources import FrameSources, UInt32Array, deal_frames
+from tfrkit.passes.frame_sources import FrameSources, UInt32Array
 from tfrkit.passes.walk import walk_frames
 from tfrkit.progress import Progress, Quiet
 from tfrkit.storage.resolve import Address, show_address
@@ -170,11 +179,7 @@ def drop_records(sources: FrameSources, number: int, work: ShardWork, numbers: U
         parts[(numbers[low:high] - np.uint64(start)).astype(np.int64)] = 1  # no such part: dropped
         return parts
 
-    def feed(put: Put) -> None:
-        one = FrameSources([sources.paths[number]], [sources.shards[number]], _counts=[sources.counts[number]])
-        deal_frames(one, parts_of, 1, lambda _, frames: put(frames), progress)
-
-    work.feed = feed
+    work.feed = feed_shard(sources, number, progress, parts_of)
 
 
 def _set_records(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +18,7 @@ from tfrkit.ops.query.engine import get_engine, import_duckdb
 from tfrkit.ops.query.errors import QueryPart, to_query_error
 from tfrkit.ops.query.query import QuerySession
 from tfrkit.ops.query.scan import RAW_COLUMN, QueryTable
-from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS
+from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS, parse_sql
 from tfrkit.sidecars.read import Sidecars
 
 TABLE = "tfrkit_dataset"
@@ -58,17 +58,8 @@ def find_matches(
     user's text; errors of values have shard and record.
     """
     text, parts = compose_query(where, expressions)
-    session = QuerySession(
-        text,
-        {TABLE: list(paths)},
-        binary=binary,
-        verify="all",
-        threads=choose_threads(jobs),
-        timeout=None,
-        memory=None,
-        parts=parts,
-    )
-    try:
+    session = QuerySession(text, {TABLE: list(paths)}, threads=choose_threads(jobs), binary=binary, parts=parts)
+    with contextlib.closing(session):
         table = session.tables[TABLE]
         if table.has_column(RECORD_COLUMN):
             raise QueryError(f"features expected other names than {RECORD_COLUMN}, which numbers the records")
@@ -77,8 +68,6 @@ def find_matches(
         types = [kind for _, kind in session.describe()[1:]]
         encoders = [_make_encoder(table, name, kind) for name, kind in zip(names, types, strict=True)]
         numbers, values = _run(session, encoders, locate)
-    finally:
-        session.close()
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
     if len(numbers) > 1 and (numbers[1:] == numbers[:-1]).any():
@@ -126,7 +115,7 @@ def _check_expression(duckdb: Any, connection: Any, part: QueryPart) -> None:
     if place is not None:
         facts = {"exception_message": "a bracket is closed that was not opened", "position": len(start) + place}
         raise to_query_error(facts, query, parts=[own])
-    content = json.loads(connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchall()[0][0])
+    content = parse_sql(connection, query)
     if content["error"]:
         raise to_query_error(content, query, parts=[own])
     nodes = [statement["node"] for statement in content["statements"]]
@@ -186,8 +175,14 @@ def _find_target(table: QueryTable, name: str) -> str:
         plain = name.partition(".")[2]
     if plain in schema.features or plain in schema.feature_lists:
         return plain
-    known = ", ".join(list(schema.names)[:12]) + (", ..." if len(schema) > 12 else "")
-    raise MissingFeatureError(describe_missing(name, schema.names), shard=table.files[0], hint=f"features: {known}")
+    raise miss_feature(table, name)
+
+
+def miss_feature(table: QueryTable, name: str) -> MissingFeatureError:
+    """Return the error for a feature that a table does not have."""
+    names = list(table.schema.names)
+    known = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return MissingFeatureError(describe_missing(name, names), shard=table.files[0], hint=f"features: {known}")
 
 
 def _require_once(names: Sequence[str]) -> None:

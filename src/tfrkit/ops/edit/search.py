@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,11 +20,8 @@ from tfrkit.ops.query.text import RECORD_COLUMN, parse_query
 def compose_condition(where: str | None) -> tuple[str, list[QueryPart]]:
     """Return the query of a condition over the records; `QueryError` if it names other files."""
     text, parts = compose_query(where, {})
-    connection = get_engine(import_duckdb()).connect()
-    try:
+    with contextlib.closing(get_engine(import_duckdb()).connect()) as connection:
         others = [name for name in parse_query(connection, text).tables if name != TABLE]
-    finally:
-        connection.close()
     if others:
         raise QueryError(f"a condition expected columns of the records, got another table, {others[0]!r:.64}")
     return text, parts
@@ -53,11 +51,9 @@ class RecordSearch:
         self._session = QuerySession(
             text,
             {TABLE: list(paths)},
-            binary=(),
-            verify=verify,
             threads=choose_threads(None),
+            verify=verify,
             timeout=timeout,
-            memory=None,
             parts=parts,
             on_error=on_error,
         )

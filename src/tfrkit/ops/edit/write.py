@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -341,13 +342,10 @@ def _fetch_file(source: str, target: str) -> None:
 
 
 def _write_dali(shard_path: str, path: str) -> None:
-    shard = Shard.open(shard_path)
-    try:
+    with contextlib.closing(Shard.open(shard_path)) as shard:
         index = load_index(shard.reader)
         assert index is not None
         write_dali_index(path, index.offsets, index.inflated_size)
-    finally:
-        shard.close()
 
 
 def _check_written(made: Written) -> None:

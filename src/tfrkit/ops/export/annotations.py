@@ -13,7 +13,8 @@ from tfrkit.images.encode import inspect_image
 from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.names import SafeNames
 from tfrkit.ops.export.objects import FoundObjects, ObjectSource
-from tfrkit.ops.export.pictures import PictureRow, PictureSource, require_image
+from tfrkit.ops.export.pictures import PictureRow, PictureSource
+from tfrkit.ops.export.pixels import require_image
 from tfrkit.ops.export.report import Export, OnBad, require_on_bad
 from tfrkit.outputs.staging import StagedFolder
 from tfrkit.outputs.stored import open_folder

@@ -32,7 +32,7 @@ from tfrkit.errors import CodecError, SchemaError
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.features.size_features import SizeFeatures
 from tfrkit.features.spec import Spec
-from tfrkit.ops.export.pixels import ImageFile, to_image_files
+from tfrkit.ops.export.pixels import require_image, to_image_files
 
 KEY = "__key__"
 
@@ -94,7 +94,7 @@ class MemberPlan:
             if value is None:
                 continue
             if how == "image":
-                file = _require_one(name, to_image_files(name, value, values, self._sizes))
+                file = require_image(to_image_files(name, value, values, self._sizes), name)
                 suffix += file.suffix if suffix else file.suffix[1:]
                 data = file.data
             elif how == "array":
@@ -129,7 +129,7 @@ class MemberPlan:
         if spec.kind == "bytes" and is_one:
             return self._plan_bytes(name, spec)
         if spec.encoding != "list":
-            return "array", _add_kind(name, "npy")
+            return "array", "npy" if name == "npy" else f"{name}.npy"
         if spec.kind == "int64" and is_one:
             if name in _INTEGERS:
                 return "value", _INTEGERS[name]
@@ -138,7 +138,7 @@ class MemberPlan:
             return ("json", "") if "/" in name or self._is_gathered else ("value", f"{name}.cls")
         if spec.kind == "bytes" or "/" in name or (is_one and self._is_gathered):
             return "json", ""
-        return "array", _add_kind(name, "npy")
+        return "array", "npy" if name == "npy" else f"{name}.npy"
 
     def _plan_bytes(self, name: str, spec: Spec) -> tuple[str, str]:
         if name.endswith(_ENCODED) and spec.logical in ("image", "mask"):
@@ -184,12 +184,6 @@ class MemberPlan:
         return value
 
 
-def _require_one(name: str, files: list[ImageFile]) -> ImageFile:
-    if len(files) != 1:
-        raise CodecError(f"feature {show_name(name)} expected one image, got {len(files)}")
-    return files[0]
-
-
 def nest_keys(document: Mapping[str, Any]) -> dict[str, Any]:
     """Turn keys with slashes into nested objects: the inverse of the flattening by a build.
 
@@ -208,10 +202,6 @@ def nest_keys(document: Mapping[str, Any]) -> dict[str, Any]:
     return nested
 
 
-def _add_kind(name: str, kind: str) -> str:
-    return kind if name == kind else f"{name}.{kind}"
-
-
 def _find_facts(schema: Schema) -> list[str]:
     stems = [name.removesuffix(_ENCODED) for name, spec in schema.features.items() if name.endswith(_ENCODED)]
     return [f"{stem}/{fact}" for stem in stems for fact in _FACTS if f"{stem}/{fact}" in schema.features]
@@ -223,11 +213,11 @@ def _save_array(name: str, value: Any) -> bytes:
         raise CodecError(f"feature {show_name(name)} holds tensors of text, which .npy cannot store without pickle")
     if array.dtype == np.float64 and array.ndim == 0 and isinstance(value, float):
         array = array.astype(np.float32)  # a single value of a float list, read as a Python float
-    return _make_npy_header(array.dtype, array.shape) + array.tobytes()
+    return make_npy_header(array.dtype, array.shape) + array.tobytes()
 
 
 @functools.lru_cache(maxsize=1024)
-def _make_npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+def make_npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     """Make the header of a .npy file; cached, because this takes longer than writing a short list."""
     file = io.BytesIO()
     content = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}

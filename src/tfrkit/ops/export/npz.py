@@ -30,6 +30,7 @@ from tfrkit.errors import Hint, SchemaError, Step
 from tfrkit.features.schema import show_name
 from tfrkit.features.spec import Spec
 from tfrkit.ops.export.input import ExportInput
+from tfrkit.ops.export.members import make_npy_header
 from tfrkit.ops.export.report import Export
 from tfrkit.ops.export.tables import export_table
 from tfrkit.progress import Progress
@@ -152,7 +153,7 @@ class _Spool:
                     continue
                 info = zipfile.ZipInfo(f"{name}.npy", _DATE)
                 with archive.open(info, "w", force_zip64=True) as target, open(member.path, "rb") as values:
-                    target.write(_make_header(member))
+                    target.write(make_npy_header(member.dtype, (member.num_rows, *member.shape)))
                     shutil.copyfileobj(values, target, _COPY_NBYTES)
 
     def close(self) -> None:
@@ -264,14 +265,3 @@ class _Spool:
             ) from None
         if "\0" in name:
             raise SchemaError(f"feature {show_name(self._feature)} has a NUL in its name, which zip cannot store")
-
-
-def _make_header(member: _ArrayMember) -> bytes:
-    content = {
-        "descr": np.lib.format.dtype_to_descr(member.dtype),
-        "fortran_order": False,
-        "shape": (member.num_rows, *member.shape),
-    }
-    head = io.BytesIO()
-    np.lib.format.write_array_header_1_0(head, content)
-    return head.getvalue()

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from tfrkit._types import Row
-from tfrkit.errors import CodecError, Hint, SchemaError, Step
+from tfrkit.errors import Hint, SchemaError, Step
 from tfrkit.features.name_words import CLASS_NAMES, CLASS_TEXTS, FILE_WORDS, split_words
-from tfrkit.features.schema import Schema, show_name
+from tfrkit.features.schema import Schema
 from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.pixels import ImageFile, to_image_files, to_mask_file
 from tfrkit.pictures.features import PictureFeatures, find_picture_features
@@ -183,10 +183,3 @@ def _find_name(schema: Schema, features: PictureFeatures) -> str | None:
     if title is None or schema[title].kind == "float":
         return None
     return title
-
-
-def require_image(files: Sequence[ImageFile], feature: str) -> ImageFile:
-    """Return the only image of a record. Raises `CodecError` if there are several."""
-    if len(files) != 1:
-        raise CodecError(f"feature {show_name(feature)} expected one image, got {len(files)}")
-    return files[0]

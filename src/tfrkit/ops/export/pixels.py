@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +57,13 @@ def to_image_files(name: str, value: Any, values: Mapping[str, Any], sizes: Size
     if array.ndim < 2:
         array = _fold(name, array.reshape(-1), values, sizes)
     return _to_pngs(array)
+
+
+def require_image(files: Sequence[ImageFile], feature: str) -> ImageFile:
+    """Return the only image of a record. Raises `CodecError` if there are several."""
+    if len(files) != 1:
+        raise CodecError(f"feature {show_name(feature)} expected one image, got {len(files)}")
+    return files[0]
 
 
 def to_mask_file(name: str, value: Any, size: tuple[int, int] | None) -> bytes:

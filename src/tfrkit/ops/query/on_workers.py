@@ -172,7 +172,9 @@ def _make_tasks(
 ) -> list[QueryTask]:
     counts = table.shard_set.records.known_counts
     if counts is None:
-        counts = [count.num_records for count in workers.run([MeasureTask(path) for path in table.files], _ignore)]
+        counts = [
+            count.num_records for count in workers.run([MeasureTask(path) for path in table.files], lambda *_: None)
+        ]
     return [
         QueryTask(
             path,
@@ -186,10 +188,6 @@ def _make_tasks(
         )
         for path, first in zip(table.files, accumulate(counts, initial=0), strict=False)
     ]
-
-
-def _ignore(*_: int) -> None:
-    """Progress of counting."""
 
 
 def _create(connection: Any, place: str, partial: str) -> None:

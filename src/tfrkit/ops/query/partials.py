@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrkit.ops.query.scan import quote_table
-from tfrkit.ops.query.text import Node, ParsedQuery, fold_name
+from tfrkit.ops.query.text import Node, ParsedQuery, fold_name, parse_sql, print_sql
 
 PARTIALS = "tfrkit_partials"
 """The table of partial results."""
@@ -188,7 +188,7 @@ class _Cutter:
         if "class" in value:
             for number, group in enumerate(self._groups):
                 if self._identify(value) == self._identify(group):
-                    return self._refer(f"tfrkit_g{number}", value)
+                    return {**_parse_item(self.connection, f"tfrkit_g{number}"), "alias": value["alias"]}
             if _is_aggregate(value, aggregates):
                 return {**self._fold(value), "alias": value["alias"]}
         return {key: self._replace(item, aggregates) for key, item in value.items()}
@@ -206,9 +206,6 @@ class _Cutter:
                 self._merges.append(f"{_MERGES.get(function, function)}({names[-1]}) as {names[-1]}")
             self._known[key] = _parse_item(self.connection, expression.format(*names))
         return copy.deepcopy(self._known[key])
-
-    def _refer(self, name: str, original: Node) -> Node:
-        return {**_parse_item(self.connection, name), "alias": original["alias"]}
 
     def _identify(self, value: Any) -> str:
         """Return a text that is equal for equal expressions: without places and aliases, names without their table."""
@@ -254,8 +251,7 @@ def _walk(value: Any) -> Iterator[Node]:
 
 
 def _parse(connection: Any, text: str) -> Node:
-    answer = connection.execute("select json_serialize_sql(?::varchar)", [text]).fetchall()[0][0]
-    node: Node = json.loads(answer)["statements"][0]["node"]
+    node: Node = parse_sql(connection, text)["statements"][0]["node"]
     return node
 
 
@@ -267,5 +263,4 @@ def _parse_item(connection: Any, text: str) -> Node:
 def _print(connection: Any, statement: Node, node: Node) -> str:
     whole = copy.deepcopy(statement)
     whole["statements"][0]["node"] = node
-    text: str = connection.execute("select json_deserialize_sql(?::json)", [json.dumps(whole)]).fetchall()[0][0]
-    return text
+    return print_sql(connection, whole)

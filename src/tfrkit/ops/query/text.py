@@ -56,10 +56,21 @@ class ParsedQuery:
         return fold_name(name) in self.names
 
 
+def parse_sql(connection: Any, text: str) -> Node:
+    """Return the syntax tree of DuckDB's parser, or its error."""
+    tree: Node = json.loads(connection.execute("select json_serialize_sql(?::varchar)", [text]).fetchall()[0][0])
+    return tree
+
+
+def print_sql(connection: Any, tree: Node) -> str:
+    """Return the query of a syntax tree."""
+    text: str = connection.execute("select json_deserialize_sql(?::json)", [json.dumps(tree)]).fetchall()[0][0]
+    return text
+
+
 def parse_query(connection: Any, text: str) -> ParsedQuery:
     """Parse a query. Raises `QueryError` if it is not a single SELECT, or if a table is not a file."""
-    answer = connection.execute("select json_serialize_sql(?::varchar)", [text]).fetchall()[0][0]
-    content = json.loads(answer)
+    content = parse_sql(connection, text)
     if content["error"]:
         if "position" in content:
             raise to_query_error(content, text)
@@ -125,8 +136,7 @@ def ask_for_numbers(connection: Any, parsed: ParsedQuery) -> ParsedQuery:
         "column_names": [table["alias"] or table["table_name"], RECORD_COLUMN],
     }
     node["select_list"] = [column]
-    text = connection.execute("select json_deserialize_sql(?::json)", [json.dumps(statement)]).fetchall()[0][0]
-    return parse_query(connection, text)
+    return parse_query(connection, print_sql(connection, statement))
 
 
 def hide_numbers(connection: Any, parsed: ParsedQuery) -> str:
@@ -134,10 +144,7 @@ def hide_numbers(connection: Any, parsed: ParsedQuery) -> str:
     if not parsed.names_column(RECORD_COLUMN):
         return parsed.text
     statement = copy.deepcopy(parsed.statement)
-    if not _exclude_numbers(statement, parsed.tables):
-        return parsed.text
-    text: str = connection.execute("select json_deserialize_sql(?::json)", [json.dumps(statement)]).fetchall()[0][0]
-    return text
+    return print_sql(connection, statement) if _exclude_numbers(statement, parsed.tables) else parsed.text
 
 
 def _exclude_numbers(value: Any, tables: Iterable[str]) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from tfrkit.batches.survey import note_kinds
 from tfrkit.container.codecs import CompressionWord, Level, read_compression
-from tfrkit.ops.reshape.outputs import OutShard
+from tfrkit.ops.reshape.outputs import Outputs, OutShard
 from tfrkit.ops.reshape.rewrite import STDOUT, Rewrite, Rewritten, WriteOptions
+from tfrkit.outputs.shard import Tally
 from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import deal_frames, open_sources
 from tfrkit.progress import Progress, Quiet
@@ -48,14 +49,11 @@ def merge(
         notes = [] if sources.is_pipe else note_kinds(sources.paths)
         job = Rewrite("merge", sources, carried, options, {}, notes=notes)
         sources.begin(options.progress)
+
+        def feed(outputs: Outputs) -> Tally:
+            return deal_frames(sources, None, 1, outputs.put, options.progress)
+
         if path == STDOUT:
-            return job.run_to_stdout(
-                lambda outputs: deal_frames(sources, None, 1, outputs.put, options.progress),
-            )
+            return job.run_to_stdout(feed)
         target = Target(path, as_file=True)
-        return job.run(
-            target,
-            target.name,
-            [OutShard(os.path.basename(path))],
-            lambda outputs: deal_frames(sources, None, 1, outputs.put, options.progress),
-        )
+        return job.run(target, target.name, [OutShard(os.path.basename(path))], feed)

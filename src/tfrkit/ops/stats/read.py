@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -233,11 +234,8 @@ class StatsTask:
     def run(self, tick: Tick) -> tuple[DatasetSummary, list[Finding]]:
         """Return the summary of the shard, and its skipped damage."""
         policy = Policy("all", self.on_error)
-        shard = Shard.open(self.path)
-        try:
+        with contextlib.closing(Shard.open(self.path)) as shard:
             result = StatsReader(policy, names=self.names, has_picks=self.has_picks).read_shard(shard, self.number)
-        finally:
-            shard.close()
         summary = result.summary
         tick(summary.records + summary.num_others, result.nbytes, summary.num_others)
         return summary, list(policy.findings.values())
