@@ -8,7 +8,7 @@ from typing import overload
 
 import numpy as np
 
-from tfrkit._types import Record, UInt64Array
+from tfrkit._types import Int64Array, Record, UInt64Array
 from tfrkit.batches.access import Records
 from tfrkit.container.records import Finding, Policy
 from tfrkit.errors import ContainerError
@@ -63,12 +63,7 @@ class PartRecords(Sequence[Record]):
 
     def pick(self, numbers: Iterable[int]) -> list[Record]:
         """Return the records of these rows, in the given order."""
-        wanted = np.fromiter(numbers, np.int64)
-        size = len(self)
-        wrong = wanted[(wanted < -size) | (wanted >= size)]
-        if len(wrong):
-            raise IndexError(f"record {wrong[0]} of {size}")
-        rows = np.where(wanted < 0, wanted + size, wanted).astype(np.uint64)
+        rows = count_from_start(np.fromiter(numbers, np.int64), len(self))
         return self._records.pick(self._order.at(rows, self._epoch).tolist())
 
     def _read(self, numbers: UInt64Array, policy: Policy, is_forward: bool) -> Iterator[Record]:
@@ -114,3 +109,11 @@ class PartRecords(Sequence[Record]):
 
 def _take(policy: Policy, error: ContainerError) -> None:
     policy.take(Finding.of(error), error)
+
+
+def count_from_start(numbers: Int64Array, size: int) -> UInt64Array:
+    """Return row numbers of which the negative ones count from the end; raise IndexError for one outside `size`."""
+    wrong = numbers[(numbers < -size) | (numbers >= size)]
+    if len(wrong):
+        raise IndexError(f"record {wrong[0]} of {size}")
+    return np.where(numbers < 0, numbers + size, numbers).astype(np.uint64)

@@ -70,13 +70,17 @@ class Processes:
         return Processes, (self.function, self.count)
 
 
-class MapRows:
-    """Calls a function with every row as a dict. The results are stacked only if a batch is needed."""
+class _Mapping:
+    """A function to call, in this process or in others."""
 
-    def __init__(self, function: RowFunction, *, processes: int | None) -> None:
+    def __init__(self, function: Callable[..., Any], *, processes: int | None) -> None:
         require_function("map", function)
         self._function = function
         self._processes = None if processes is None else Processes(function, processes)
+
+
+class MapRows(_Mapping):
+    """Calls a function with every row as a dict. The results are stacked only if a batch is needed."""
 
     def __call__(self, fetched: Fetched, fetcher: Fetcher) -> Fetched:
         rows = fetcher.rows_of(fetched)
@@ -87,13 +91,8 @@ class MapRows:
         return Fetched(fetched.origin, fetched.numbers, rows=made)
 
 
-class MapBatches:
+class MapBatches(_Mapping):
     """Calls a function with every batch."""
-
-    def __init__(self, function: BatchFunction, *, processes: int | None) -> None:
-        require_function("map", function)
-        self._function = function
-        self._processes = None if processes is None else Processes(function, processes)
 
     def __call__(self, fetched: Fetched, fetcher: Fetcher) -> Fetched:
         if self._processes is None:

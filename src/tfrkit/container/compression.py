@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from typing import Final
 
@@ -34,6 +35,7 @@ __all__ = [
     "detect_compression",
     "holds_other_data",
     "inflate_head",
+    "inflate_start",
     "is_frame_header",
     "is_zlib_header",
 ]
@@ -354,3 +356,14 @@ class InflateReader:
             offset=max(offset, 0),
             hint=advise_repair(self._reader.name),
         )
+
+
+def inflate_start(reader: ByteReader, compression: Compression, nbytes: int, *, start: int = 0) -> bytes:
+    """Inflate up to `nbytes` bytes from the stored byte `start` on; stops at damage instead of raising."""
+    pieces: list[bytes] = []
+    stream = InflateReader(reader, compression, start=start)
+    with contextlib.closing(stream), contextlib.suppress(CompressionError):
+        while nbytes > 0 and (piece := stream.read(nbytes)):
+            pieces.append(piece)
+            nbytes -= len(piece)
+    return b"".join(pieces)

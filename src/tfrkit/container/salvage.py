@@ -7,16 +7,14 @@ by chance every few megabytes of compressed data.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tfrkit import _native
 from tfrkit.container.codecs import FORMATS
-from tfrkit.container.compression import InflateReader
+from tfrkit.container.compression import inflate_start
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard
-from tfrkit.errors import CompressionError
 
 _PIECE_NBYTES = 1 << 20
 # A member is accepted if there is a frame in this many of its first inflated bytes.
@@ -104,14 +102,6 @@ class _MemberSearch:
         return None
 
     def _holds_frame(self, member: int) -> bool:
-        stream = InflateReader(self._shard.reader, self._shard.compression, start=member)
-        pieces: list[bytes] = []
-        left = _PROOF_NBYTES
-        with contextlib.suppress(CompressionError):
-            while left > 0 and (piece := stream.read(left)):
-                pieces.append(piece)
-                left -= len(piece)
-        stream.close()
-        data = b"".join(pieces)
+        data = inflate_start(self._shard.reader, self._shard.compression, _PROOF_NBYTES, start=member)
         self._left -= len(data)
         return bool(data) and _native.find_next_frame(data, 0, len(data), True)[0]

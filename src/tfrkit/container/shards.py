@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import re
@@ -15,10 +14,10 @@ from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import (
     FRAME_HEADER_NBYTES,
     Compression,
-    InflateReader,
     detect_compression,
     holds_other_data,
     inflate_head,
+    inflate_start,
     is_frame_header,
     is_zlib_header,
 )
@@ -26,7 +25,6 @@ from tfrkit.container.identify import describe_foreign, suggest_remedy
 from tfrkit.container.listed import list_by_manifest, recall_compression
 from tfrkit.container.names import is_shard_name, resembles_shard_name
 from tfrkit.errors import (
-    CompressionError,
     Hint,
     IncompleteSetWarning,
     NotATFRecordError,
@@ -192,7 +190,7 @@ class Shard:
         """Whether the shard has no bytes, or is a small compressed file that inflates to none."""
         if self.compression == "none" or self.nbytes is None or self.nbytes > _EMPTY_NBYTES:
             return self.nbytes == 0
-        return not self._inflate_start(self.compression, 1)
+        return not inflate_start(self.reader, self.compression, 1)
 
     def start_reading(self) -> None:
         """Start a pass; raise at the second pass over a pipe."""
@@ -221,7 +219,7 @@ class Shard:
                 return "none"
         if is_zlib_header(head) and size is not None:
             # A zlib header has only two bytes; a frame in the inflated bytes confirms it.
-            inflated = self._inflate_start("zlib", _INFLATED_SEARCH_NBYTES)
+            inflated = inflate_start(self.reader, "zlib", _INFLATED_SEARCH_NBYTES)
             if inflated and _native.find_next_frame(inflated, 0, len(inflated), True)[0]:
                 return "zlib"
         if len(head) < FRAME_HEADER_NBYTES:
@@ -246,7 +244,7 @@ class Shard:
             return
         # Either the first frame is damaged, or this is not a TFRecord. The search has a limit, because inflating all of
         # a decompression bomb may take hours.
-        inflated = self._inflate_start(self.compression, _INFLATED_SEARCH_NBYTES)
+        inflated = inflate_start(self.reader, self.compression, _INFLATED_SEARCH_NBYTES)
         found, _ = _native.find_next_frame(inflated, 0, len(inflated), True)
         if not found:
             raise NotATFRecordError(
@@ -254,17 +252,6 @@ class Shard:
                 f"{self.compression} file holds",
                 shard=self.name,
             )
-
-    def _inflate_start(self, compression: Compression, nbytes: int) -> bytes:
-        stream = InflateReader(self.reader, compression)
-        pieces: list[bytes] = []
-        left = nbytes
-        with contextlib.suppress(CompressionError):
-            while left > 0 and (piece := stream.read(left)):
-                pieces.append(piece)
-                left -= len(piece)
-        stream.close()
-        return b"".join(pieces)
 
 
 def _peek(reader: ByteReader) -> tuple[ByteReader, bytes]:

@@ -14,7 +14,7 @@ from tfrkit.batches.access import Records
 from tfrkit.batches.choose import KeyIndex
 from tfrkit.batches.fetch import Fetcher
 from tfrkit.batches.loop import Stage
-from tfrkit.batches.part_records import PartRecords
+from tfrkit.batches.part_records import PartRecords, count_from_start
 from tfrkit.batches.rows import make_rows, pick_row, read_rows
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.errors import WireError
@@ -180,12 +180,7 @@ class Part:
         return rows[0]
 
     def _pick_rows(self, numbers: np.ndarray[Any, np.dtype[np.int64]]) -> list[Row]:
-        size = len(self)
-        wrong = numbers[(numbers < -size) | (numbers >= size)]
-        if len(wrong):
-            raise IndexError(f"record {wrong[0]} of {size}")
-        positions = np.where(numbers < 0, numbers + size, numbers).astype(np.uint64)
-        rows = self._make_rows(positions, self._get_fetcher())
+        rows = self._make_rows(count_from_start(numbers, len(self)), self._get_fetcher())
         self._set.policy.warn_of_skipped()
         return rows
 

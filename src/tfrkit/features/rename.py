@@ -26,5 +26,4 @@ def rename_schema(schema: Schema, keys: Mapping[str, str]) -> Schema:
         twice = sorted({name for name in renamed if renamed.count(name) > 1})
         if twice:
             raise SourceError(f"two features would be called {', '.join(map(show_name, twice))}")
-    lists = rename_keys(schema.feature_lists, keys) if schema.kind == "sequence_example" else None
-    return Schema(rename_keys(schema.features, keys), feature_lists=lists, kind=schema.kind)
+    return schema.edit(lambda specs: rename_keys(specs, keys))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias, get_args
 
@@ -134,12 +134,12 @@ class Schema:
         wanted = list(dict.fromkeys(names))
         for name in wanted:
             self[name]
-        lists = {name: self._feature_lists[name] for name in wanted if name in self._feature_lists}
-        return Schema(
-            {name: self._features[name] for name in wanted if name in self._features},
-            feature_lists=lists if self._kind == "sequence_example" else None,
-            kind=self._kind,
-        )
+        return self.edit(lambda specs: {name: specs[name] for name in wanted if name in specs})
+
+    def edit(self, change: Callable[[Mapping[str, Spec]], Mapping[str, SpecLike]]) -> Schema:
+        """Return a schema of the same kind with changed features: `change` gets them, and then the feature lists."""
+        lists = change(self._feature_lists) if self._kind == "sequence_example" else None
+        return Schema(change(self._features), feature_lists=lists, kind=self._kind)
 
     def require_one_kind(self, name: str) -> Spec:
         """Return the spec of a feature, and check that it can be decoded to a column.

@@ -38,11 +38,6 @@ class CountTask:
 
     path: str
 
-    @property
-    def key(self) -> str:
-        """The path."""
-        return self.path
-
     def run(self, tick: Tick) -> int:
         """Return the count."""
         return count_records(self.path)[0][1]

@@ -74,8 +74,7 @@ def _mark_ranges(schema: Schema) -> Schema:
         ranged = {name: spec for name, spec in specs.items() if spec.meaning and ".." in spec.meaning}
         return {**specs, **{name: spec.replace(meaning=f"{spec.meaning} in a sample") for name, spec in ranged.items()}}
 
-    lists = schema.feature_lists
-    return Schema(mark(schema.features), feature_lists=None if lists is None else mark(lists), kind=schema.kind)
+    return schema.edit(mark)
 
 
 # Styles that print ranges in comments.

@@ -138,11 +138,6 @@ class MeasureTask:
 
     path: str
 
-    @property
-    def key(self) -> str:
-        """The path."""
-        return self.path
-
     def run(self, tick: Tick) -> Counted:
         """Return the counts."""
         with contextlib.closing(Shard.open(self.path)) as shard:

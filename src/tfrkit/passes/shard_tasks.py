@@ -11,13 +11,24 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from tfrkit.engines.base import Engine, Task, Tick
+from tfrkit.engines.base import Engine, Tick
 from tfrkit.engines.choose import EngineName, check_engine, open_engine
 from tfrkit.errors import StorageError, TfrkitError
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.options import StorageOptions, given_options, set_options
+
+
+class FileTask(Protocol):
+    """Work on one file. It can be pickled, and its result is small."""
+
+    @property
+    def path(self) -> str:
+        """The file, for messages."""
+
+    def run(self, tick: Tick) -> Any:
+        """Do the work and return the result."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +45,7 @@ class OnEngine:
         with open_engine(self.name, address=self.address, jobs=self.jobs) as engine:
             yield Workers(engine)
 
-    def run(self, tasks: Sequence[Task], tick: Tick) -> Iterator[Any]:
+    def run(self, tasks: Sequence[FileTask], tick: Tick) -> Iterator[Any]:
         """Connect and run one round of tasks; see `Workers.run`."""
         refuse_pipes(task.path for task in tasks)
         with self.connect() as workers:
@@ -69,7 +80,7 @@ class Workers:
 
     engine: Engine
 
-    def run(self, tasks: Sequence[Task], tick: Tick, *, sees: Iterable[str] = ()) -> Iterator[Any]:
+    def run(self, tasks: Sequence[FileTask], tick: Tick, *, sees: Iterable[str] = ()) -> Iterator[Any]:
         """Yield the result of each task, in order; raise the error of the first task that failed, by this order.
 
         A worker that does not see the folders of the tasks' files, or the paths `sees`, is refused. Addresses among
@@ -92,7 +103,7 @@ class _Numbered:
     """
 
     number: int
-    task: Task
+    task: FileTask
     stores: tuple[tuple[str, StorageOptions], ...] = ()
 
     @property
@@ -113,7 +124,7 @@ class _Numbered:
 
 
 def map_in_order(
-    engine: Engine, tasks: Iterable[Task], tick: Tick, *, stores: dict[str, StorageOptions] | None = None
+    engine: Engine, tasks: Iterable[FileTask], tick: Tick, *, stores: dict[str, StorageOptions] | None = None
 ) -> Iterator[Any]:
     """Run tasks on an engine; yield results in the order of the tasks, each as soon as those before it are there."""
     known = tuple((stores or {}).items())

@@ -302,11 +302,6 @@ class SurveyTask:
 
     path: str
 
-    @property
-    def key(self) -> str:
-        """The path."""
-        return self.path
-
     def run(self, tick: Tick) -> ShardSurvey:
         """Return the counts."""
         surveyed = Surveyed()

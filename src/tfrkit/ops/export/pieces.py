@@ -36,11 +36,6 @@ class PieceTask:
     write: WriteLines
     select: tuple[str, ...] | None
 
-    @property
-    def key(self) -> str:
-        """The number of the shard."""
-        return str(self.number)
-
     def run(self, tick: Tick) -> str:
         """Return the name of the piece. It appears whole, so that the task may run twice at a time."""
         name = str(self.number)

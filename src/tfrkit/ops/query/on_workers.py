@@ -52,11 +52,6 @@ class QueryTask:
     verify: Verify
     max_nbytes: int
 
-    @property
-    def key(self) -> str:
-        """The path."""
-        return self.path
-
     def run(self, tick: Tick) -> PartialRows:
         """Return the rows."""
         duckdb = import_duckdb()

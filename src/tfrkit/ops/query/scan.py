@@ -338,12 +338,7 @@ def _set_binary(schema: Schema, binary: Collection[str]) -> Schema:
         texts = {name for name, spec in specs.items() if name in binary and spec.logical == "text"}
         return {name: spec.replace(logical="bytes") if name in texts else spec for name, spec in specs.items()}
 
-    is_sequence = schema.kind == "sequence_example"
-    return Schema(
-        change(schema.features),
-        feature_lists=change(schema.feature_lists) if is_sequence else None,
-        kind=schema.kind,
-    )
+    return schema.edit(change)
 
 
 def _are_texts(shards: Sequence[Shard]) -> bool:

@@ -150,8 +150,7 @@ def edit_schema(schema: Schema, editor: RecordEditor) -> Schema:
         }
         return {name: _cast_spec(spec, editor.cast.get(name)) for name, spec in kept.items()}
 
-    lists = edit(schema.feature_lists) if schema.kind == "sequence_example" else None
-    edited = Schema(edit(schema.features), feature_lists=lists, kind=schema.kind)
+    edited = schema.edit(edit)
     return rename_schema(edited, {old: new for old, new in editor.rename.items() if old in edited})
 
 

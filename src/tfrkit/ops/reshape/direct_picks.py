@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +13,14 @@ from tfrkit._types import UInt64Array
 from tfrkit.container.faults import fault_to_error
 from tfrkit.container.locate import load_frames, scan_frames
 from tfrkit.container.records import Policy
+from tfrkit.ops.reshape.shuffle_plan import ShufflePlan
 from tfrkit.outputs.shard import Tally
 from tfrkit.passes.frame_sources import FrameSources, UInt32Array
+from tfrkit.progress import Progress
 from tfrkit.storage.base import ByteSource
 
 _CHUNK_NBYTES = 4 << 20
+_POSITIONS_AT_ONCE = 4096
 # Linux allows 65,530 maps per process by default.
 _MAX_MAPPED = 4096
 
@@ -102,3 +105,19 @@ class DirectPicks:
         else:
             self._mapped.move_to_end(shard)
         return opened[0]
+
+
+def gather_shard(
+    plan: ShufflePlan, number: int, picks: DirectPicks, put: Callable[[Any], None], progress: Progress
+) -> Tally:
+    """Put the frames of an output shard in the order of a plan; return their tally."""
+    first, last = plan.shard_starts[number : number + 2]
+    total = Tally()
+    for start in range(first, last, _POSITIONS_AT_ONCE):
+        at = plan.find_group(start)
+        items = plan.permute(at, start, min(last, start + _POSITIONS_AT_ONCE))
+        for picked in picks.gather(*plan.locate(at, items)):
+            put(picked.frames)
+            progress.advance(picked.num_picks, picked.tally.nbytes, 0)
+            total += picked.tally
+    return total

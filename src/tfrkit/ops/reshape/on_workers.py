@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, Protocol
 
 from tfrkit.container.codecs import Compression, Level
 from tfrkit.container.index import INDEX_FOLDER, index_path
-from tfrkit.engines.base import Task, Tick
+from tfrkit.engines.base import Tick
 from tfrkit.errors import StorageError
 from tfrkit.ops.reshape.outputs import Outputs, OutShard
 from tfrkit.outputs.shard import OutputThreads, Tally, Written, add_tallies
-from tfrkit.passes.shard_tasks import Workers
+from tfrkit.passes.shard_tasks import FileTask, Workers
 from tfrkit.progress import Progress
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import explain_os_error
@@ -67,11 +67,6 @@ class ShardJob:
         """The first shard."""
         return os.path.join(self.folder, self.shards[0].name)
 
-    @property
-    def key(self) -> str:
-        """The name of the first shard."""
-        return self.shards[0].name
-
     def run(self, tick: Tick) -> Made:
         """Write the shards with their indexes."""
         folder = os.path.join(self.folder, secrets.token_hex(8))
@@ -88,7 +83,7 @@ class ShardJob:
         threads = OutputThreads(1, queue_nbytes=self.queue_nbytes)
         how: dict[str, Any] = {"compression": self.compression, "level": self.level}
         with Outputs(self.shards, threads, folder=folder, **how) as outputs:
-            read, facts = self.part.feed(outputs, pass_ticks(tick))
+            read, facts = self.part.feed(outputs, Ticks(tick))
             return Made(folder, read, outputs.finish(), facts)
 
 
@@ -140,7 +135,7 @@ class WorkerOutputs:
     def __exit__(self, *_: object) -> None:
         self._folder.__exit__()
 
-    def run(self, tasks: Sequence[Task]) -> list[Any]:
+    def run(self, tasks: Sequence[FileTask]) -> list[Any]:
         """Run a round of tasks on workers that see the hidden folder; return their results in order."""
         return list(self.workers.run(tasks, self._progress.advance, sees=self._sees))
 
@@ -201,13 +196,8 @@ class WorkerOutputs:
         self._staging.take(place)
 
 
-def pass_ticks(tick: Tick) -> Progress:
-    """Return a progress callback for a task, whose totals the driver knows."""
-    return _Ticks(tick)
-
-
-class _Ticks:
-    """A progress callback that passes on to the engine."""
+class Ticks:
+    """A progress callback for a task, which passes on to the engine."""
 
     def __init__(self, tick: Tick) -> None:
         self.advance = tick

@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterable
-from itertools import pairwise
+from functools import partial
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from tfrkit.container.codecs import CompressionWord, Level, read_compression
 from tfrkit.engines.choose import EngineName
 from tfrkit.errors import Step, misuse
 from tfrkit.ops.reshape.buckets import Buckets, OpenBucket
-from tfrkit.ops.reshape.direct_picks import DirectPicks
+from tfrkit.ops.reshape.direct_picks import DirectPicks, gather_shard
 from tfrkit.ops.reshape.layout import (
     choose_name,
     choose_target,
@@ -34,7 +34,7 @@ from tfrkit.ops.reshape.outputs import Outputs, OutShard
 from tfrkit.ops.reshape.rewrite import Rewrite, Rewritten, WriteOptions
 from tfrkit.ops.reshape.shuffle_on_workers import shuffle_on_workers
 from tfrkit.ops.reshape.shuffle_plan import HEADROOM, ShufflePlan
-from tfrkit.outputs.shard import Tally
+from tfrkit.outputs.shard import Tally, add_tallies
 from tfrkit.outputs.sizes import parse_size
 from tfrkit.passes.frame_sources import FrameSources, deal_frames, open_sources
 from tfrkit.passes.shard_tasks import choose_cluster, connect_if
@@ -42,8 +42,6 @@ from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.resolve import Address
-
-_POSITIONS_AT_ONCE = 4096
 
 
 def shuffle(
@@ -167,18 +165,11 @@ class _Shuffle:
         return self._feed_direct(outputs, progress) if self.is_direct else self._feed_buckets(outputs, progress)
 
     def _feed_direct(self, outputs: Outputs, progress: Progress) -> Tally:
-        plan = self._plan
         picks = DirectPicks(self._sources, held_nbytes=self._queue_nbytes // 2)
-        total = Tally()
-        for shard, (first, last) in enumerate(pairwise(plan.shard_starts)):
-            for start in range(first, last, _POSITIONS_AT_ONCE):
-                at = plan.find_group(start)
-                items = plan.permute(at, start, min(last, start + _POSITIONS_AT_ONCE))
-                for picked in picks.gather(*plan.locate(at, items)):
-                    outputs.put(shard, picked.frames)
-                    progress.advance(picked.num_picks, picked.tally.nbytes, 0)
-                    total += picked.tally
-        return total
+        shards = range(len(self._plan.shard_starts) - 1)
+        return add_tallies(
+            [gather_shard(self._plan, shard, picks, partial(outputs.put, shard), progress) for shard in shards]
+        )
 
     def _feed_buckets(self, outputs: Outputs, progress: Progress) -> Tally:
         """Deal the frames to buckets, then write one bucket after the other."""

@@ -15,7 +15,7 @@ import os
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -27,9 +27,9 @@ from tfrkit.container.shards import Shard
 from tfrkit.engines.base import Tick
 from tfrkit.errors import StorageError
 from tfrkit.ops.reshape.buckets import OpenBucket
-from tfrkit.ops.reshape.direct_picks import DirectPicks
+from tfrkit.ops.reshape.direct_picks import DirectPicks, gather_shard
 from tfrkit.ops.reshape.layout import Group
-from tfrkit.ops.reshape.on_workers import Part, WorkerOutputs, pass_ticks
+from tfrkit.ops.reshape.on_workers import Part, Ticks, WorkerOutputs
 from tfrkit.ops.reshape.outputs import Outputs
 from tfrkit.ops.reshape.shuffle_plan import ShufflePlan
 from tfrkit.outputs.shard import Tally, add_tallies
@@ -40,8 +40,6 @@ from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.resolve import open_reader
 from tfrkit.storage.temporaries import make_scratch
 from tfrkit.storage.work_folder import put_shared, read_shared, write_shared
-
-_POSITIONS_AT_ONCE = 4096
 
 
 class SharedPlan(NamedTuple):
@@ -126,19 +124,9 @@ class GatheredPart:
     def feed(self, outputs: Outputs, progress: Progress) -> tuple[Tally, None]:
         """Put the frames into the only output."""
         shared = read_plan(self.plan)
-        plan = shared.plan
-        first, last = plan.shard_starts[self.number : self.number + 2]
-        total = Tally()
         with contextlib.closing(FrameSources(shared.paths, Shard.open_all(shared.paths))) as sources:
             picks = DirectPicks(sources, held_nbytes=shared.memory // 16)
-            for start in range(first, last, _POSITIONS_AT_ONCE):
-                stop = min(last, start + _POSITIONS_AT_ONCE)
-                at = plan.find_group(start)
-                for picked in picks.gather(*plan.locate(at, plan.permute(at, start, stop))):
-                    outputs.put(0, picked.frames)
-                    progress.advance(picked.num_picks, picked.tally.nbytes, 0)
-                    total += picked.tally
-        return total, None
+            return gather_shard(shared.plan, self.number, picks, partial(outputs.put, 0), progress), None
 
 
 @dataclass(frozen=True)
@@ -154,17 +142,14 @@ class RunTask:
         """The first source shard."""
         return read_plan(self.plan).paths[self.start]
 
-    @property
-    def key(self) -> str:
-        """The name of the first run."""
-        return f"run-{self.start}"
-
     def run(self, tick: Tick) -> tuple[Tally, list[str]]:
         """Return the tally of the frames, and the names of the runs."""
         shared = read_plan(self.plan)
         paths = shared.paths[self.start : self.stop]
         find = shared.plan.find_parts(shared.buckets)
-        writer = _RunWriter(self.plan, self.key, len(shared.buckets) - 1, max_nbytes=max(1, shared.memory // 4))
+        writer = _RunWriter(
+            self.plan, f"run-{self.start}", len(shared.buckets) - 1, max_nbytes=max(1, shared.memory // 4)
+        )
         sources = FrameSources(paths, Shard.open_all(paths), _counts=shared.counts[self.start : self.stop])
         with contextlib.closing(sources):
             read = deal_frames(
@@ -172,7 +157,7 @@ class RunTask:
                 lambda shard, start, stop: find(self.start + shard, start, stop),
                 len(shared.buckets) - 1,
                 writer.put,
-                pass_ticks(tick),
+                Ticks(tick),
             )
         writer.flush()
         return read, writer.names

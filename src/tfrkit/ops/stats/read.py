@@ -226,11 +226,6 @@ class StatsTask:
     on_error: OnError
     has_picks: bool
 
-    @property
-    def key(self) -> str:
-        """The path."""
-        return self.path
-
     def run(self, tick: Tick) -> tuple[DatasetSummary, list[Finding]]:
         """Return the summary of the shard, and its skipped damage."""
         policy = Policy("all", self.on_error)

@@ -134,11 +134,6 @@ class DeepTask:
         """The shard."""
         return self.tally.path
 
-    @property
-    def key(self) -> str:
-        """The path."""
-        return self.tally.path
-
     def run(self, tick: Tick) -> list[_CheckedBatch | VerifyFinding]:
         """Return the checked batches; an error that ended the check comes last, as a finding."""
         deep = _DeepCheck(self.rules, wants_copies=self.wants_copies, wants_near=self.wants_near)

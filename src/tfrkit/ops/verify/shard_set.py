@@ -212,11 +212,6 @@ class HashTask:
 
     path: str
 
-    @property
-    def key(self) -> str:
-        """The path."""
-        return self.path
-
     def run(self, tick: Tick) -> str:
         """Return the sha256 in hex."""
         return hash_file(self.path)

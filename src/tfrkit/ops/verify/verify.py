@@ -156,11 +156,6 @@ class VerifyTask:
     parse: bool
     sample: bool
 
-    @property
-    def key(self) -> str:
-        """The path."""
-        return self.path
-
     def run(self, tick: Tick) -> tuple[ShardTally, list[VerifyFinding], int]:
         """Return the tally, the findings and the number of crowded records."""
         tally = ShardTally(self.path)
