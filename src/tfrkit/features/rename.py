@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfrkit.errors import SourceError
-from tfrkit.features.schema import Schema, find_nearest_name, show_name
+from tfrkit.features.schema import Schema, find_nearest_name, map_specs, show_name
 
 
 def rename_keys(features: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
@@ -26,4 +26,4 @@ def rename_schema(schema: Schema, keys: Mapping[str, str]) -> Schema:
         twice = sorted({name for name in renamed if renamed.count(name) > 1})
         if twice:
             raise SourceError(f"two features would be called {', '.join(map(show_name, twice))}")
-    return schema.edit(lambda specs: rename_keys(specs, keys))
+    return map_specs(schema, lambda specs: rename_keys(specs, keys))

@@ -134,12 +134,7 @@ class Schema:
         wanted = list(dict.fromkeys(names))
         for name in wanted:
             self[name]
-        return self.edit(lambda specs: {name: specs[name] for name in wanted if name in specs})
-
-    def edit(self, change: Callable[[Mapping[str, Spec]], Mapping[str, SpecLike]]) -> Schema:
-        """Return a schema of the same kind with changed features: `change` gets them, and then the feature lists."""
-        lists = change(self._feature_lists) if self._kind == "sequence_example" else None
-        return Schema(change(self._features), feature_lists=lists, kind=self._kind)
+        return map_specs(self, lambda specs: {name: specs[name] for name in wanted if name in specs})
 
     def require_one_kind(self, name: str) -> Spec:
         """Return the spec of a feature, and check that it can be decoded to a column.
@@ -300,6 +295,12 @@ def _read_spec(name: str, given: SpecLike) -> Spec:
         return Spec("bytes", shape, logical="tensor", encoding="tensor_proto", dtype=str(type_word))
     known = ", ".join([*STORAGE_KINDS, *(word for word in _TYPE_WORDS if isinstance(word, str)), "a tensor dtype"])
     raise ValueError(f"feature {show_name(name)} expected a type of {known}, got {type_word!r}")
+
+
+def map_specs(schema: Schema, change: Callable[[Mapping[str, Spec]], Mapping[str, SpecLike]]) -> Schema:
+    """Return a schema of the same kind with other features: `change` gets them, and then the feature lists."""
+    lists = change(schema.feature_lists) if schema.kind == "sequence_example" else None
+    return Schema(change(schema.features), feature_lists=lists, kind=schema.kind)
 
 
 def _rebuild(features: dict[str, SpecLike], lists: dict[str, SpecLike] | None, kind: RecordKind) -> Schema:

@@ -15,7 +15,7 @@ from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import ContainerError, Hint, Step
 from tfrkit.features.arrow_schema import print_arrow_schema
 from tfrkit.features.parse_specs import print_dali_spec, print_tf_spec, print_vahidk_spec
-from tfrkit.features.schema import Schema
+from tfrkit.features.schema import Schema, map_specs
 from tfrkit.features.schema_json import to_json
 from tfrkit.features.schema_pbtxt import to_pbtxt
 from tfrkit.features.spec import Spec
@@ -74,7 +74,7 @@ def _mark_ranges(schema: Schema) -> Schema:
         ranged = {name: spec for name, spec in specs.items() if spec.meaning and ".." in spec.meaning}
         return {**specs, **{name: spec.replace(meaning=f"{spec.meaning} in a sample") for name, spec in ranged.items()}}
 
-    return schema.edit(mark)
+    return map_specs(schema, mark)
 
 
 # Styles that print ranges in comments.

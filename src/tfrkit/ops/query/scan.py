@@ -18,7 +18,7 @@ from tfrkit.container.records import FrameStream, Policy, read_records
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import QueryError
 from tfrkit.features.arrow_schema import ArrowField, ArrowType, to_arrow_fields
-from tfrkit.features.schema import Schema, show_name
+from tfrkit.features.schema import Schema, map_specs, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.feeds.arrow import ArrowStream
 from tfrkit.feeds.arrow_layout import Node, lay_out_columns
@@ -338,7 +338,7 @@ def _set_binary(schema: Schema, binary: Collection[str]) -> Schema:
         texts = {name for name, spec in specs.items() if name in binary and spec.logical == "text"}
         return {name: spec.replace(logical="bytes") if name in texts else spec for name, spec in specs.items()}
 
-    return schema.edit(change)
+    return map_specs(schema, change)
 
 
 def _are_texts(shards: Sequence[Shard]) -> bool:

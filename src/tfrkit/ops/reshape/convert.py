@@ -27,7 +27,7 @@ from tfrkit.errors import (
     misuse,
 )
 from tfrkit.features.rename import rename_schema
-from tfrkit.features.schema import Schema, decode_name, describe_missing, encode_name
+from tfrkit.features.schema import Schema, decode_name, describe_missing, encode_name, map_specs
 from tfrkit.features.spec import Spec
 from tfrkit.ops.reshape.layout import choose_name
 from tfrkit.ops.reshape.on_workers import WorkerOutputs
@@ -150,7 +150,7 @@ def edit_schema(schema: Schema, editor: RecordEditor) -> Schema:
         }
         return {name: _cast_spec(spec, editor.cast.get(name)) for name, spec in kept.items()}
 
-    edited = schema.edit(edit)
+    edited = map_specs(schema, edit)
     return rename_schema(edited, {old: new for old, new in editor.rename.items() if old in edited})
 
 
