@@ -25,6 +25,7 @@ from tfrkit.container.index import ShardIndex
 from tfrkit.container.locate import load_frames, scan_frames_once, warn_of_stale
 from tfrkit.container.records import FrameStream, Policy, list_records, view_records
 from tfrkit.container.seekable import SeekableInflate
+from tfrkit.container.shard_list import ShardList
 from tfrkit.container.shards import Shard
 from tfrkit.errors import CompressionError, ContainerError, StaleIndexError, StorageError
 from tfrkit.storage.base import ByteReader
@@ -232,7 +233,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
 
         `recall` returns these numbers on demand, or None if only a scan can find them.
         """
-        self._shards = shards
+        self._shards = ShardList.of(shards)
         self._policy = policy
         self._lock = threading.Lock()
         renew_lock_after_fork(self)
@@ -279,10 +280,10 @@ class Records(_native.RecordPicker, Sequence[Record]):
         return other
 
     def __len__(self) -> int:
-        for shard in self._shards:
-            if shard.nbytes is None:
-                # A TypeError, so that list() iterates without a length.
-                raise TypeError(f"the records of a pipe can be counted only by reading it - at {shard.name}")
+        if self._shards.has_pipe:
+            # A TypeError, so that list() iterates without a length.
+            name = next(shard.name for shard in self._shards if shard.nbytes is None)
+            raise TypeError(f"the records of a pipe can be counted only by reading it - at {name}")
         return self.find_starts()[-1]
 
     if TYPE_CHECKING:
@@ -338,19 +339,19 @@ class Records(_native.RecordPicker, Sequence[Record]):
     @property
     def is_remote(self) -> bool:
         """Whether a shard is in a store."""
-        return any(shard.reader.is_remote for shard in self._shards)
+        return self._shards.is_remote
 
     @property
     def is_pipe(self) -> bool:
         """Whether the records can be read only once, sequentially."""
-        return any(shard.nbytes is None for shard in self._shards)
+        return self._shards.has_pipe
 
     @property
     def has_unheld(self) -> bool:
         """Whether a compressed shard is too large to be kept inflated."""
         if self.is_remote:
             return True
-        if all(shard.compression == "none" for shard in self._shards):
+        if self._shards.compressions <= {"none"}:
             return False
         accesses = (self.hold_shard(number) for number in range(len(self._shards)))
         return any(access.table is None for access in accesses)

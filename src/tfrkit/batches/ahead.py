@@ -15,7 +15,8 @@ from tfrkit._types import Verify
 from tfrkit.container.locate import Count, count_frames
 from tfrkit.container.records import NO_LIMIT, Finding, FrameStream, Policy, Stretch
 from tfrkit.container.segments import Segment, Segments
-from tfrkit.container.shards import Shard
+from tfrkit.container.shard_list import ShardList
+from tfrkit.container.shards import Shard, lead_shards
 from tfrkit.errors import TfrkitError
 
 # Stored bytes of a compressed shard are about this many times as many inflated ones.
@@ -183,7 +184,7 @@ def open_streams(
     else:
         threads = choose_inflaters(shards, threads)
     if threads <= 1:
-        for shard in shards:
+        for shard in lead_shards(shards):
             yield FrameStream(shard, policy, columns=columns)
         return
     now: Verify = policy.verify
@@ -233,7 +234,8 @@ def choose_inflaters(shards: Sequence[Shard], threads: int | None) -> int:
 
 
 def _limit_to_work(shards: Sequence[Shard], threads: int | None) -> int:
-    if any(shard.nbytes is None for shard in shards):
+    listed = ShardList.of(shards)
+    if listed.has_pipe or listed.compressions <= {"none"}:
         return 1
     nbytes = sum(shard.nbytes or 0 for shard in shards if shard.compression != "none")
     if threads is None:

@@ -52,7 +52,7 @@ def explain_no_engine(shard_set: ShardSet, *, is_stream: bool, inflaters: int) -
         return "in file order rows after damage fill the batch up, which is known only once it is decoded"
     if shard_set.is_pipe:
         return "a pipe can be read only in order"
-    if any(shard.reader.is_remote for shard in shard_set.shards):
+    if shard_set.shards.is_remote:
         return "remote shards are not mapped"
     compressed = [shard for shard in shard_set.shards if shard.compression != "none"]
     if not compressed or not is_stream:

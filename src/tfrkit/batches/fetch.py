@@ -66,7 +66,7 @@ class Fetcher:
         self._stretches: OrderedDict[Hashable, Future[HeldWindow | None]] = OrderedDict()
         self._window_lock = threading.Lock()
         self._has_unheld: bool | None = None  # None: not checked yet
-        self._is_remote = records.is_remote  # then windows are held instead of shards
+        self.is_remote = records.is_remote  # then windows are held instead of shards
 
     def fetch(self, numbers: UInt64Array) -> Fetched:
         """Read these records into one batch, in this order. Damage is raised, or skipped and recorded."""
@@ -106,7 +106,7 @@ class Fetcher:
         Batches of a shuffled window pick from the same blocks; otherwise each batch would read or inflate all blocks.
         Two windows are kept, because a batch may span both.
         """
-        if self._is_remote and self._load_stretches(key, find_numbers).result() is not None:
+        if self.is_remote and self._load_stretches(key, find_numbers).result() is not None:
             return
         with self._window_lock:
             if self._has_unheld is None:
@@ -125,7 +125,7 @@ class Fetcher:
         """Start to read a window that is needed next, on a thread; only if its shards are remote."""
         with self._window_lock:
             is_known = key in self._stretches
-        if self._is_remote and not is_known:
+        if self.is_remote and not is_known:
             threading.Thread(target=self._load_stretches, args=(key, find_numbers), daemon=True).start()
 
     def _load_stretches(self, key: Hashable, find_numbers: Callable[[], UInt64Array]) -> Future[HeldWindow | None]:
@@ -185,7 +185,7 @@ class Fetcher:
                 len(inside), lambda row: self._append_mapped(builder, stretches, held, chosen, inside, row)
             )
         distinct, places, counts = np.unique(shards, return_inverse=True, return_counts=True)
-        if len(distinct) <= LIMITS.max_batch_shards and not (self._windows and self._is_remote):
+        if len(distinct) <= LIMITS.max_batch_shards and not (self._windows and self.is_remote):
             opened = [
                 self._records.hold_shard(shard, count)
                 for shard, count in zip(distinct.tolist(), counts.tolist(), strict=True)

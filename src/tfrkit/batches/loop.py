@@ -335,9 +335,9 @@ class BatchLoop:
         inflaters = 0
         if num_rows is None:
             policy = policy.for_one_pass()
-            if any(shard.compression != "none" for shard in shard_set.shards):
+            if not shard_set.shards.compressions <= {"none"}:
                 inflaters = choose_inflaters(shard_set.shards, reading.threads if reading.is_given else None)
-            nbytes = sum(shard.nbytes or 0 for shard in shard_set.shards)
+            nbytes = shard_set.shards.nbytes
         else:
             nbytes = shard_set.mean_nbytes * num_rows
         workers = choose_workers(reading.threads, nbytes, is_given=reading.is_given, feeds_steps=feeds_steps)

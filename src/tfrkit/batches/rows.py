@@ -54,8 +54,10 @@ def pick_row(shard_set: ShardSet, fetcher: Fetcher, number: int) -> list[Row]:
 def make_rows(numbers: UInt64Array, fetcher: Fetcher, stages: Sequence[Stage]) -> list[Row]:
     """Make the rows of these records, in the given order, without rows that are damaged and skipped."""
     rows: list[Row] = []
-    for start in range(0, len(numbers), LIMITS.rows_at_once):
-        some = np.ascontiguousarray(numbers[start : start + LIMITS.rows_at_once])
+    # Remote records of one call are requested together: the last of them are waited for.
+    at_once = 8 * LIMITS.max_requests if fetcher.is_remote else LIMITS.rows_at_once
+    for start in range(0, len(numbers), at_once):
+        some = np.ascontiguousarray(numbers[start : start + at_once])
         if not stages:
             rows += fetcher.fetch_rows(some)
             continue

@@ -12,13 +12,14 @@ from tfrkit._limits import LIMITS
 from tfrkit._types import Infer, OnError, Verify
 from tfrkit.batches.access import Records
 from tfrkit.batches.fetch import Fetcher
-from tfrkit.batches.state import fingerprint_dataset, fingerprint_entries
+from tfrkit.batches.state import fingerprint_dataset
 from tfrkit.batches.stream import read_batches
 from tfrkit.batches.survey import find_schema, sample_schema
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.codec.decode import Decoder
 from tfrkit.container.compression import Compression
 from tfrkit.container.records import Policy
+from tfrkit.container.shard_list import ShardList
 from tfrkit.container.shards import Shard
 from tfrkit.errors import (
     EmptyShardWarning,
@@ -50,10 +51,10 @@ class ShardSet:
         counts: Sequence[int] | None = None,
         infer: Infer = "sample",
     ) -> None:
-        self.shards = list(shards)
+        self.shards = ShardList.of(shards)
         self.infer: Infer = infer
         self.policy = policy
-        self.sidecars = Sidecars([shard.name for shard in self.shards])
+        self.sidecars = Sidecars(self.shards.names)
         # Not a bound method: in a reference cycle, the garbage collector would close the files, with a warning.
         self.records = Records(self.shards, policy, counts, partial(_recall_counts, self.sidecars, policy))
         self._schema = schema
@@ -62,17 +63,17 @@ class ShardSet:
 
     @property
     def files(self) -> list[str]:
-        return [shard.name for shard in self.shards]
+        return list(self.shards.names)
 
     @property
     def is_pipe(self) -> bool:
         """Whether the shards can be read only once, sequentially."""
-        return any(shard.nbytes is None for shard in self.shards)
+        return self.shards.has_pipe
 
     @property
     def mean_nbytes(self) -> int:
         """Approximate stored bytes per record."""
-        return sum(shard.nbytes or 0 for shard in self.shards) // max(1, len(self.records))
+        return self.shards.nbytes // max(1, len(self.records))
 
     @property
     def schema(self) -> Schema:
@@ -90,7 +91,9 @@ class ShardSet:
     @property
     def known_count(self) -> int | None:
         """The number of records if known without a scan."""
-        counts = self.records.known_counts or _recall_counts(self.sidecars, self.policy)
+        if self.records.known_counts is not None:
+            return len(self.records)
+        counts = _recall_counts(self.sidecars, self.policy)
         return None if counts is None else sum(counts)
 
     @property
@@ -129,10 +132,7 @@ class ShardSet:
 
     @cached_property
     def _listed_fingerprint(self) -> str | None:
-        if not all(self.sidecars.fits):
-            return None
-        entries = map(self.sidecars.entry, range(len(self.shards)))
-        return fingerprint_entries((entry.nbytes, entry.sha256) for entry in entries if entry is not None)
+        return self.sidecars.listed_fingerprint
 
     def new_decoder(self, features: Sequence[str] | None) -> Decoder:
         """Create a decoder of these features, None for all. A given schema is first checked against the records."""
@@ -191,7 +191,7 @@ class ShardSet:
 
     def warn_of_empty(self) -> None:
         """Warn if some of several shards are empty, unless a manifest lists them as empty."""
-        empty = [number for number, shard in enumerate(self.shards) if shard.is_empty]
+        empty = self.shards.find_empty()
         if not empty or len(self.shards) == 1:
             return
         counts = self.sidecars.counts
@@ -208,7 +208,7 @@ class ShardSet:
 
     def warn_of_unlisted(self) -> None:
         """Warn about shards that the manifest of their folder does not list."""
-        if len(self.shards) == 1:
+        if len(self.shards) == 1 or self.shards.table is not None:
             return
         for folder in dict.fromkeys(os.path.dirname(shard.name) for shard in self.shards):
             manifest = self.sidecars.folder_manifest(folder)
@@ -239,8 +239,7 @@ class ShardSet:
 
     def close(self) -> None:
         """Close files and maps. They are reopened on the next read."""
-        for shard in self.shards:
-            shard.close()
+        self.shards.close()
 
     def _check_schema(self, schema: Schema) -> None:
         """Raise if the given schema does not fit a sample of the records."""
@@ -259,13 +258,24 @@ class ShardSet:
         """
         policy = self.policy
         options = (policy.verify, policy.on_error, policy.max_errors)
-        known = [
-            (shard.name, shard.nbytes, shard.compression, shard.reader.version, shard.reader.listing, shard.is_assumed)
-            for shard in self.shards
-        ]
+        known = (
+            self.shards
+            if self.shards.table is not None
+            else [
+                (
+                    shard.name,
+                    shard.nbytes,
+                    shard.compression,
+                    shard.reader.version,
+                    shard.reader.listing,
+                    shard.is_assumed,
+                )
+                for shard in self.shards
+            ]
+        )
         state = (self._is_schema_given, self._is_schema_checked, self.infer)
         # Only with a remote shard: how its store is reached, without keys.
-        stores = given_options(shard.name for shard in self.shards)
+        stores = given_options(self.shards.names if self.shards.table is None else self.shards.names[:1])
         return _reopen, (known, self.records.known_counts, self._schema, state, *options, stores)
 
 
@@ -278,7 +288,7 @@ def _recall_counts(sidecars: Sidecars, policy: Policy) -> list[int] | None:
 
 
 def _reopen(
-    known: list[tuple[str, int | None, Compression, str | None, Listing | None, bool]],
+    known: ShardList | list[tuple[str, int | None, Compression, str | None, Listing | None, bool]],
     counts: list[int] | None,
     schema: Schema | None,
     state: tuple[bool, bool, Infer],
@@ -290,12 +300,16 @@ def _reopen(
     for root, given in stores.items():
         set_options(root, given)
     # A pipe has no size, so it is opened now.
-    shards = [
-        Shard.open(path)
-        if nbytes is None
-        else Shard.open_later(path, nbytes, how, version=version, listing=listing, is_assumed=is_assumed)
-        for path, nbytes, how, version, listing, is_assumed in known
-    ]
+    shards = (
+        known
+        if isinstance(known, ShardList)
+        else [
+            Shard.open(path)
+            if nbytes is None
+            else Shard.open_later(path, nbytes, how, version=version, listing=listing, is_assumed=is_assumed)
+            for path, nbytes, how, version, listing, is_assumed in known
+        ]
+    )
     opened = ShardSet(shards, Policy(verify, on_error, max_errors), schema, counts=counts)
     opened._is_schema_given, opened._is_schema_checked, opened.infer = state
     return opened

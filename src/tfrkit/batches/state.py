@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,19 +29,6 @@ def fingerprint_dataset(shards: Sequence[Shard]) -> str:
             digest.update(str(fingerprint_shard(shard.reader)).encode())
             shard.reader.park()
     return digest.hexdigest()
-
-
-def fingerprint_entries(entries: Iterable[tuple[int | None, str | None]]) -> str | None:
-    """Hash the (size, sha256) of the shards as manifests list them, without reading a shard; None if one is unknown.
-
-    It starts with "m", which the fingerprint of the bytes never does.
-    """
-    digest = hashlib.blake2b(digest_size=8)
-    for nbytes, sha256 in entries:
-        if nbytes is None or sha256 is None:
-            return None
-        digest.update(f"{nbytes}:{sha256};".encode())
-    return f"m{digest.hexdigest()}"
 
 
 def fingerprint_order(order: Order) -> str:

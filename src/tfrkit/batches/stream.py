@@ -14,7 +14,7 @@ from tfrkit._threads import submit
 from tfrkit.batches.ahead import open_streams
 from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.faults import fault_to_error, locate_memory_error
-from tfrkit.container.records import Policy, Stretch
+from tfrkit.container.records import MAX_AGAIN, Policy, Stretch
 from tfrkit.container.shards import Shard
 from tfrkit.errors import TfrkitError
 from tfrkit.storage.base import ByteSource
@@ -136,6 +136,33 @@ def _cut_batches(
         yield batch
 
 
+def _append(builder: _native.ColumnBuilder, part: Stretch, decoder: Decoder, policy: Policy) -> None:
+    """Decode the frames of a stretch; remote bytes that fail a checksum are requested again."""
+    num_again = 0
+    while True:
+        try:
+            num_rows, after, fault = builder.append_frames(
+                part.data, part.start, part.stop, part.num_frames, policy.verify
+            )
+        except MemoryError as error:
+            raise locate_memory_error(
+                error, shard=part.shard.name, record=part.record, offset=part.offset, start=part.start
+            ) from None
+        if fault is None:
+            return
+        num_again = num_again + 1 if num_rows == 0 else 1
+        again = None if num_again > MAX_AGAIN else part.fetch_again(fault, num_rows, after)
+        if again is None:
+            raise fault_to_error(
+                fault,
+                shard=part.shard.name,
+                record=part.record + num_rows,
+                offset=part.offset + after - part.start,
+                columns=decoder.column_names,
+            )
+        part = again
+
+
 def _read_threaded(
     shards: Sequence[Shard], decoder: Decoder, policy: Policy, batch_size: int, threads: int
 ) -> Iterator[SizedBatch]:
@@ -150,22 +177,7 @@ def _read_threaded(
         try:
             for part in stretches:
                 part.shard.reader.check_unchanged()
-                try:
-                    num_rows, next_start, fault = builder.append_frames(
-                        part.data, part.start, part.stop, part.num_frames, policy.verify
-                    )
-                except MemoryError as error:
-                    raise locate_memory_error(
-                        error, shard=part.shard.name, record=part.record, offset=part.offset, start=part.start
-                    ) from None
-                if fault is not None:
-                    raise fault_to_error(
-                        fault,
-                        shard=part.shard.name,
-                        record=part.record + num_rows,
-                        offset=part.offset + next_start - part.start,
-                        columns=decoder.column_names,
-                    )
+                _append(builder, part, decoder, policy)
             num_rows = builder.num_rows
             return decoder.take_batch(builder), num_rows
         except BaseException:

@@ -21,9 +21,9 @@ def prefers_stripes(shard_set: ShardSet, order: Order) -> bool:
     """
     if not shard_set.records.is_remote or shard_set.is_pipe or order.runs() is None:
         return False
-    if any(shard.compression != "none" for shard in shard_set.shards):
+    if not shard_set.shards.compressions <= {"none"}:
         return False  # no range of a compressed shard is a block of records
-    nbytes = sum(shard.nbytes or 0 for shard in shard_set.shards)
+    nbytes = shard_set.shards.nbytes
     return nbytes > LIMITS.exact_nbytes and shard_set.mean_nbytes < LIMITS.large_request_nbytes
 
 

@@ -12,9 +12,11 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._limits import LIMITS
+from tfrkit._threads import map_ahead
 from tfrkit._types import UInt64Array
 from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, FrameStream, Policy
+from tfrkit.container.shard_list import ShardList
 from tfrkit.container.shards import Shard
 from tfrkit.errors import Hint, SchemaError, Step
 from tfrkit.features.infer import FeatureStats, InferredSchema, count_kinds, infer_schema, merge_stats
@@ -22,7 +24,9 @@ from tfrkit.features.schema import Schema, decode_name, find_mismatches
 from tfrkit.features.spec import RecordKind
 from tfrkit.images.sniff import sniff_image
 from tfrkit.sidecars.read import Sidecars
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import ByteSource
+from tfrkit.storage.resolve import open_reader
 
 T = TypeVar("T")
 
@@ -173,9 +177,9 @@ def find_schema(
     With `from_all` every record is read. `surveyed` collects the counts, for callers that need the number of records.
     """
     if sidecars is None:
-        sidecars = Sidecars([shard.name for shard in shards])
+        sidecars = Sidecars(ShardList.of(shards).names)
     if not from_all and sidecars.schema is not None:
-        if shards and all(shard.reader.listing is not None for shard in shards):
+        if shards and ShardList.of(shards).are_pinned:
             return sidecars.schema  # the manifest was written for these very objects
         mismatches = find_mismatches(sidecars.schema, sample_schema(shards, policy))
         if not mismatches:
@@ -184,7 +188,7 @@ def find_schema(
     # The reader reports damage later; a damaged record is only ignored here.
     lenient = Policy("none" if policy.verify == "none" else "all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     surveyed = surveyed or Surveyed()
-    is_small = sum(shard.nbytes or 0 for shard in shards) <= LIMITS.schema_nbytes
+    is_small = ShardList.of(shards).nbytes <= LIMITS.schema_nbytes
     sampled = shards if from_all or is_small else _spread(shards)
     per_shard = max(64, LIMITS.schema_records // max(1, len(sampled)))
     for shard in sampled:
@@ -210,6 +214,9 @@ def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
     lenient = Policy(policy.verify, "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     surveyed = Surveyed()
     for shard in shards[:_SAMPLED_SHARDS]:
+        if shard.compression == "none":
+            shard.reader.begin(whole=False)  # of all at once
+    for shard in shards[:_SAMPLED_SHARDS]:
         surveyed.add_shard(shard, lenient, max_records=_SAMPLED_RECORDS, is_short=True)
     return surveyed.infer().schema
 
@@ -221,13 +228,19 @@ def note_kinds(paths: Sequence[str]) -> list[str]:
     """
     lenient = Policy("all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     seen: dict[str, dict[str, str]] = {}
-    for path in _spread(paths) if len(paths) > 1 else ():
+
+    def survey(path: str) -> list[Any]:
         surveyed = Surveyed()
-        with contextlib.closing(Shard.open(path)) as shard:
+        reader = open_reader(path)
+        reader.begin(whole=False)
+        with contextlib.closing(Shard(reader)) as shard:
             surveyed.add_shard(shard, lenient, max_records=_SAMPLED_RECORDS, is_short=True)
-        if surveyed.decoded_kind == "raw":
-            continue
         counts: list[Any] = surveyed.survey.features()
+        return [] if surveyed.decoded_kind == "raw" else counts
+
+    sampled = _spread(paths) if len(paths) > 1 else ()
+    threads = LIMITS.stream_blocks if any(map(has_scheme, sampled)) else 1
+    for path, counts in zip(sampled, map_ahead(survey, sampled, threads=threads), strict=True):
         for counted in counts:
             for kind in count_kinds(counted):
                 seen.setdefault(decode_name(counted["name"]), {}).setdefault(kind, path)

@@ -21,8 +21,8 @@ from tfrkit.build.journal import ShardResult, format_done, parse_done
 from tfrkit.container.index import index_path
 from tfrkit.errors import StorageError
 from tfrkit.outputs.target import Target
-from tfrkit.sidecars.manifest import Manifest, read_manifest
-from tfrkit.sidecars.places import MANIFEST
+from tfrkit.sidecars.manifest import Manifest, make_shard_table, read_manifest
+from tfrkit.sidecars.places import MANIFEST, TABLE
 from tfrkit.storage.bucket import Bucket, bucket_of
 from tfrkit.storage.objects import ObjectInfo
 from tfrkit.storage.upload import Lease
@@ -148,6 +148,9 @@ class StoreJournal:
         self.require_lease()
         place = self.target.sidecar(MANIFEST)
         key = _find(place)[1]
+        table = make_shard_table(text)
+        if table is not None:
+            self._bucket.put(_find(self.target.shard(TABLE))[1], table)
         if self._bucket.put(key, text, replaces="nothing") is None:
             there = self._bucket.load(key)
             if there is None or there[0] != text:

@@ -122,11 +122,9 @@ def fingerprint_shard(shard: ByteReader, *, fresh: bool = False) -> bytes:
     if size is None:
         raise StorageError("expected a file, got a pipe, which has no index", shard=shard.name)
     digest = hashlib.blake2b(struct.pack("<Q", size), digest_size=16)
-    for start in (0, max(0, size - _FINGERPRINT_SPAN)):
-        stop = start + _FINGERPRINT_SPAN
-        digest.update(
-            shard.read_ranges([(start, stop)], fresh=True)[0] if fresh else shard.read_at(start, stop - start)
-        )
+    last = max(0, size - _FINGERPRINT_SPAN)
+    for piece in shard.read_ranges([(0, _FINGERPRINT_SPAN), (last, last + _FINGERPRINT_SPAN)], fresh=fresh):
+        digest.update(piece)
     return digest.digest()
 
 

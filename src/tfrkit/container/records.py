@@ -17,7 +17,7 @@ from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import InflateReader
 from tfrkit.container.faults import advise_repair, describe_truncated, fault_to_error, list_damage, locate_memory_error
 from tfrkit.container.shards import Shard
-from tfrkit.container.windows import InflateWindows, SpanWindows
+from tfrkit.container.windows import CHECKSUMS, InflateWindows, PieceWindows, SpanWindows
 from tfrkit.errors import (
     ContainerError,
     CorruptRecordError,
@@ -56,6 +56,8 @@ _HEADER_NBYTES = 8 + 4
 _TRUNCATED = ("truncated_header", "truncated_payload")
 _MISPLACED = (*_TRUNCATED, "length_checksum")
 NO_LIMIT = 1 << 62
+# Bytes that failed a checksum are damage if they come twice, or if this number of requests in a row gave wrong ones.
+MAX_AGAIN = 3
 
 Read = Callable[[ByteSource, int, int, int, Verify], tuple[Any, int, "_native.Fault | None"]]
 """(data, start, stop, max_frames, verify) → frames or their number, start of the next frame, fault or None."""
@@ -176,10 +178,30 @@ class Stretch(NamedTuple):
         place = {"record": self.record + num_frames, "offset": self.offset + start - self.start}
         return fault, fault_to_error(fault, shard=self.shard.name, **place)
 
+    def fetch_again(self, fault: _native.Fault, num_frames: int, start: int) -> Stretch | None:
+        """Request the frames from `start` on once more, after a fault there; None if that changes nothing.
+
+        `num_frames` are before it. Only the bytes of a remote shard may have been wrong on their way.
+        """
+        if fault.kind not in CHECKSUMS or self.shard.compression != "none" or not self.shard.reader.is_remote:
+            return None
+        offset = self.offset + start - self.start
+        again = _fetch_again(self.shard, memoryview(self.data)[start : self.stop], offset)
+        if again is None:
+            return None
+        left = self.num_frames - num_frames
+        return Stretch(self.shard, again, 0, len(again), self.record + num_frames, offset, left)
+
     def release(self) -> None:
         """Release the pages of a mapped file."""
         if self.shard.compression == "none":
             self.shard.reader.release(self.start, self.stop)
+
+
+def _fetch_again(shard: Shard, data: memoryview, offset: int) -> bytes | None:
+    """Request bytes of a remote, uncompressed shard once more, past any cache; None if they are the same."""
+    again = shard.reader.read_ranges([(offset, offset + len(data))], fresh=True)[0]
+    return None if again == data else again
 
 
 class FrameStream:
@@ -191,6 +213,9 @@ class FrameStream:
     file whose headers were checked. With `releases`, pages of a mapped file are released after reading; pass False if
     other readers still use the pages. `verify` overrides the policy's choice of checksums. `ahead` is how much of
     a remote file is requested before it is read.
+
+    Remote bytes that fail a checksum are requested again before that is damage. A caller that leaves checksums
+    to others who read the bytes without a stream sets `checks_arrival`: all are then compared as the bytes arrive.
     """
 
     def __init__(
@@ -206,6 +231,7 @@ class FrameStream:
         releases: bool = True,
         verify: Verify | None = None,
         ahead: Ahead = "more",
+        checks_arrival: bool = False,
     ) -> None:
         self.shard = shard
         self._policy = policy
@@ -215,6 +241,8 @@ class FrameStream:
         self._search: tuple[ByteSource, _native.FrameSearch] | None = None
         self._taken: Stretch
         self._wasted_nbytes = 0  # bytes with failed checksums
+        self._sure = -1  # damage before this offset was requested again
+        self._again_at, self._num_again = -1, 0
         self.record = record
         self.num_unusable = 0  # records that were skipped although their frames are sound
         self.verify: Verify = policy.verify if verify is None else verify
@@ -226,6 +254,9 @@ class FrameStream:
             self._windows.base = within.offset - within.start
         elif shard.compression == "none" and (span := shard.reader.span()) is not None:
             self._windows = SpanWindows(shard.reader, span, start, None, releases=releases)
+        elif shard.compression == "none" and shard.reader.is_remote:
+            checks = checks_arrival and policy.verify != "none"
+            self._windows = PieceWindows(shard, 0, start, checks=checks, ahead=ahead)
         else:
             self._windows = InflateWindows(shard, member, start, checks=policy.verify != "none", ahead=ahead)
 
@@ -318,12 +349,33 @@ class FrameStream:
                 return num_frames
             if fault is None:
                 raise RuntimeError("a consumer took no frame and named no fault")
+            if fault.kind in CHECKSUMS and self._fetch_again():
+                continue
             if fault.kind in _TRUNCATED and not windows.is_final and self._is_plausible(fault):
                 self._grow(fault.stored + 16)
             elif fault.kind in _TRUNCATED and not windows.is_final and windows.stop - windows.start < _LOOK_NBYTES:
                 self._grow(_LOOK_NBYTES)  # if the stream ends earlier, the fault has the available bytes
             else:
                 self._step_over(fault)
+
+    def _fetch_again(self) -> bool:
+        """Request the bytes of the window once more, past any cache; return whether they are others now."""
+        windows = self._windows
+        # Inflated bytes are checked as they arrive.
+        if self.shard.compression != "none" or not self.shard.reader.is_remote or self.offset < self._sure:
+            return False
+        again = _fetch_again(self.shard, memoryview(windows.data)[windows.start : windows.stop], self.offset)
+        if again is None:
+            self._sure = self.offset + windows.stop - windows.start
+            return False
+        # Other bytes may be wrong, too, if they came over the same bad way.
+        self._num_again = self._num_again + 1 if self.offset == self._again_at else 1
+        self._again_at = self.offset
+        if self._num_again == MAX_AGAIN:
+            self._sure = self.offset + 1
+        self._search = None
+        windows.replace(again)
+        return True
 
     def _is_plausible(self, fault: _native.Fault) -> bool:
         """Whether the frame length in a header is possible in this shard. Checked before memory is allocated."""

@@ -6,7 +6,7 @@ import itertools
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from tfrkit import _native
@@ -22,7 +22,7 @@ from tfrkit.container.compression import (
     is_zlib_header,
 )
 from tfrkit.container.identify import describe_foreign, suggest_remedy
-from tfrkit.container.listed import list_by_manifest, recall_compression
+from tfrkit.container.listed import ListedNames, list_by_manifest, recall_compression
 from tfrkit.container.names import is_shard_name, resembles_shard_name
 from tfrkit.errors import (
     Hint,
@@ -33,7 +33,7 @@ from tfrkit.errors import (
     warn_caller,
 )
 from tfrkit.storage.addresses import has_scheme
-from tfrkit.storage.base import ByteReader, LocalRanges
+from tfrkit.storage.base import ByteReader, LocalRanges, lead_in_turn
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer, describe_pointer_file
 from tfrkit.storage.local import open_to_read
 from tfrkit.storage.lookup import find_object, walk_remote
@@ -254,6 +254,49 @@ class Shard:
             )
 
 
+class ShardsInTurn:
+    """Shards that are read whole, one after the other, each opened when it is read.
+
+    Of remote ones the next are requested while one is read.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
+        self._readers: dict[int, ByteReader] = {}
+
+    def open(self, number: int) -> Shard:
+        """Open the shard of a number. Its first blocks are requested at once."""
+        reader = lead_in_turn(number, self._find_reader)
+        if reader is None:
+            return Shard.open(self._paths[number])
+        del self._readers[number]
+        reader.begin()
+        return Shard(reader)
+
+    def _find_reader(self, number: int) -> ByteReader | None:
+        if number >= len(self._paths) or not has_scheme(self._paths[number]):
+            return None
+        if number not in self._readers:
+            try:
+                self._readers[number] = open_reader(self._paths[number])
+            except StorageError:
+                return None  # raised again when it is opened
+        return self._readers[number]
+
+
+def lead_shards(shards: Sequence[Shard]) -> Iterator[Shard]:
+    """Yield shards that are read whole, one after the other; the start of the next is requested meanwhile."""
+
+    def find_reader(number: int) -> ByteReader | None:
+        return shards[number].reader if number < len(shards) else None
+
+    for number, shard in enumerate(shards):
+        if shard.reader.is_remote:
+            lead_in_turn(number, find_reader)
+        yield shard
+        shard.reader.lead_to(None)
+
+
 def _peek(reader: ByteReader) -> tuple[ByteReader, bytes]:
     if reader.size is not None:
         return reader, reader.read_at(0, _HEAD_NBYTES)
@@ -305,9 +348,25 @@ def find_shards(address: Address | Iterable[Address], *, incomplete: Incomplete 
     of a numbered set are missing: nothing, an `IncompleteSetWarning`, or a `StorageError`. A shard that is named
     individually is never incomplete.
     """
+    return list(_find_names(address, incomplete, in_table=False))
+
+
+def find_names(address: Address | Iterable[Address], *, incomplete: Incomplete) -> Sequence[str]:
+    """Return what `find_shards` does, as `ListedNames` if a table lists them: those cost no memory."""
+    return _find_names(address, incomplete, in_table=True)
+
+
+def _find_names(address: Address | Iterable[Address], incomplete: Incomplete, *, in_table: bool) -> Sequence[str]:
     if isinstance(address, Iterator) and not hasattr(address, "read"):
         address = list(address)  # it is iterated twice
-    shards = _list_shards(_expand(address))
+    paths = _expand(address)
+    shards: Sequence[str]
+    if in_table and len(paths) == 1 and has_scheme(paths[0]):
+        shards = _list_remote(paths[0], in_table=True)
+        if isinstance(shards, ListedNames) and not shards.table.has_gaps:
+            return shards
+    else:
+        shards = _list_shards(paths)
     if incomplete != "ignore":
         for found in find_incomplete_sets(shards):
             if len(found.paths) > 1 or found.paths[0] not in _list_named(address):
@@ -328,7 +387,7 @@ def find_named_shards(address: Address | Iterable[Address]) -> tuple[list[str], 
 
 def _list_shards(paths: Iterable[str]) -> list[str]:
     """Replace each folder among the paths by the shards in it."""
-    shards = []
+    shards: list[str] = []
     for path in paths:
         if has_scheme(path):
             shards += _list_remote(path)
@@ -346,14 +405,14 @@ def _list_shards(paths: Iterable[str]) -> list[str]:
     return shards
 
 
-def _list_remote(address: str) -> list[str]:
+def _list_remote(address: str, *, in_table: bool = False) -> Sequence[str]:
     """Return the shards of a remote address: an object, or a folder, by its manifest or else by a listing."""
     is_named = not address.endswith("/")
     # The likely answer is asked for first.
     is_file = is_named and "." in os.path.basename(address)
     if is_file and find_object(address):
         return [address]
-    listed = list_by_manifest(address)
+    listed = list_by_manifest(address, in_table=in_table)
     if listed is not None:
         return listed
     if is_named and not is_file and find_object(address):

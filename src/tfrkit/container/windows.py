@@ -1,8 +1,9 @@
 """Windows of a shard: the bytes that are in memory while its frames are read, from the first to the last.
 
 An uncompressed file is one mapped span, seen through a moving window so that memory stays bounded; a compressed file is
-inflated window by window. Frames are read from bytes [start, stop) of `data`; `base` is the offset in the shard of
-data[0], and `is_final` says that nothing follows.
+inflated window by window; the windows of a remote file that is not compressed are the pieces of the responses. Frames
+are read from bytes [start, stop) of `data`; `base` is the offset in the shard of data[0], and `is_final` says that
+nothing follows.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tfrkit.container.shards import Shard
 from tfrkit.errors import CompressionError
 from tfrkit.storage.base import Ahead, ByteReader, ByteSource, ByteStream
 
-_CHECKSUMS = ("length_checksum", "payload_checksum")
+CHECKSUMS = ("length_checksum", "payload_checksum")
 
 
 class SpanWindows:
@@ -42,9 +43,15 @@ class SpanWindows:
             self._released = self.start
         self.stop = min(self._limit, self.start + max(wanted, LIMITS.window_nbytes))
 
+    def replace(self, data: bytes) -> None:
+        """Use these bytes in place of those from `start` to `stop`, which is the end."""
+        self.base += self.start
+        self.data, self.start, self.stop = data, 0, len(data)
+        self._limit = self.stop
+
 
 class InflateWindows:
-    """Windows of a compressed shard, a remote one, or a pipe, inflated one after the other."""
+    """Windows of a compressed shard, or a pipe, inflated one after the other."""
 
     def __init__(self, shard: Shard, member: int, base: int, *, checks: bool, ahead: Ahead = "more") -> None:
         self._shard = shard
@@ -94,7 +101,7 @@ class InflateWindows:
             # Both checksums, even if this pass compares only lengths: another one may read the payloads from here.
             _, at, fault = _native.check_frames(self.data, 0, self.stop, 1 << 62, "all")
             offset = self.base + at
-            if fault is None or fault.kind not in _CHECKSUMS or offset <= self._sure:
+            if fault is None or fault.kind not in CHECKSUMS or offset <= self._sure:
                 return
             self._sure = offset
             again = self._fetch_again(offset, self.stop - at)
@@ -123,7 +130,39 @@ class InflateWindows:
         self.source, self.is_final = source, False
         return b"".join(pieces)
 
+    def replace(self, data: bytes) -> None:
+        """Use these bytes in place of those from `start` to `stop`."""
+        self.base += self.start
+        self.data, self.start, self.stop = data, 0, len(data)
+
     def give_up(self) -> None:
         """Treat the current position as the end of the shard."""
         self.start = self.stop
         self.is_final = True
+
+
+class PieceWindows(InflateWindows):
+    """Windows of a remote shard that is not compressed: the pieces of the responses, which are not copied.
+
+    A frame that is in two pieces is copied and is a window of its own. With `checks`, bytes that fail a checksum are
+    requested once more as they arrive; else `FrameStream` does that for the frames that it reads.
+    """
+
+    def grow(self, wanted: int) -> None:
+        kept = memoryview(self.data)[self.start : self.stop]
+        pieces: list[bytes | memoryview] = [kept] if len(kept) else []
+        have = len(kept)
+        # Kept bytes are copied, so a large window must grow by much.
+        target = max(wanted, have + 1 + (have // 4 if have >= LIMITS.inflate_nbytes else 0))
+        while have < target and not self.is_final:
+            piece = self.source.read(target - have if pieces else 1 << 62)
+            if not piece:
+                self.is_final = True
+            else:
+                pieces.append(piece)
+                have += len(piece)
+        self.base += self.start
+        self.data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self.start, self.stop = 0, len(self.data)
+        if self._checks:
+            self._check_arrived()

@@ -9,7 +9,7 @@ from tfrkit._familiar import refuse_arguments
 from tfrkit._types import Infer, OnError, Verify
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.container.records import Policy
-from tfrkit.container.shards import Shard, find_shards
+from tfrkit.container.shard_list import ShardList
 from tfrkit.dataset.dataset import Dataset
 from tfrkit.dataset.part import Recipe
 from tfrkit.features.schema import Schema
@@ -82,7 +82,7 @@ def open_dataset(
         schema = Schema(schema)
     if storage is not None:
         use_options(address, StorageOptions(**storage))
-    shards = Shard.open_all(find_shards(address, incomplete="warn"))
+    shards = ShardList.open(address, incomplete="warn")
     opened = ShardSet(shards, Policy(verify, on_error, max_errors), schema, infer=infer)
     opened.warn_of_empty()
     opened.warn_of_unlisted()

@@ -16,8 +16,8 @@ from tfrkit.container.index import index_path
 from tfrkit.container.names import is_shard_name
 from tfrkit.errors import ContainerError, Hint, Step, StorageError
 from tfrkit.outputs.target import Target
-from tfrkit.sidecars.manifest import Manifest, add_versions, read_manifest
-from tfrkit.sidecars.places import MANIFEST, list_own
+from tfrkit.sidecars.manifest import Manifest, add_versions, make_shard_table, read_manifest
+from tfrkit.sidecars.places import MANIFEST, TABLE, list_own
 from tfrkit.storage.addresses import normalize_address
 from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.bucket import Bucket, bucket_of
@@ -114,6 +114,9 @@ class RemoteStaging:
             place = self.target.sidecar(MANIFEST)
             with open(self.path(MANIFEST), "rb") as file:
                 text = add_versions(file.read(), self.target.out, self._etags)
+            table = make_shard_table(text)
+            if table is not None:
+                self._bucket.put(self._key_of(self.target.shard(TABLE)), table)
             if self._bucket.put(self._key_of(place), text, replaces="nothing") is None:
                 raise StorageError("another process wrote a manifest meanwhile, this one was not stored", shard=place)
 

@@ -12,7 +12,8 @@ from tfrkit.container.index import INDEX_FOLDER, index_path
 from tfrkit.container.names import refuse_foreign_suffix, strip_output_suffix
 from tfrkit.errors import Hint, Step, StorageError
 from tfrkit.sidecars.manifest import Manifest
-from tfrkit.sidecars.places import INPUTS, REPORT, SKIPPED, own_path
+from tfrkit.sidecars.places import INPUTS, REPORT, SKIPPED, TABLE, own_path
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import describe_os_error
 
 
@@ -84,7 +85,8 @@ class Target:
         """Return the paths of all files of the dataset, by its manifest, except the manifest itself."""
         shards = [self.shard(name) for name in manifest.entries]
         names = [*sorted(manifest.files), REPORT, SKIPPED]
-        return [*shards, *map(index_path, shards), *map(self.sidecar, names), self.inputs]
+        tables = [self.shard(TABLE)] if has_scheme(self.folder) and not self.is_file else []
+        return [*shards, *map(index_path, shards), *map(self.sidecar, names), self.inputs, *tables]
 
     def require_writable(self) -> None:
         """Create the folder; raises `StorageError` if it cannot be created or written to."""

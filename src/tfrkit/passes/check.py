@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tfrkit import _native
@@ -51,6 +51,18 @@ def holds_examples(shard: Shard) -> bool:
     return sample.decoded_kind != "raw"
 
 
+def join_stretches(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
+    """Yield stretches in groups of about `LIMITS.check_nbytes`: those of a remote shard are small."""
+    group: list[Stretch] = []
+    for stretch in stretches:
+        if group and (not stretch.num_frames or sum(one.nbytes for one in group) >= LIMITS.check_nbytes):
+            yield group
+            group = []
+        group.append(stretch)
+    if group:
+        yield group
+
+
 def cut_shard(shard: Shard) -> Iterator[Stretch]:
     """Yield the stretches of a shard in order, found by its frame headers; a small or compressed shard is one stretch.
 
@@ -69,6 +81,18 @@ def cut_shard(shard: Shard) -> Iterator[Stretch]:
         except (CorruptRecordError, TruncatedShardError):
             held = rest._replace(start=held.offset, record=held.record)
     yield held
+
+
+def check_stretches(stretches: Sequence[Stretch], *, parse: bool, stop: threading.Event | None = None) -> Checked:
+    """Check stretches of one shard that follow each other; see `check_stretch`."""
+    total = Checked()
+    for stretch in stretches:
+        checked = check_stretch(stretch, parse=parse, stop=stop)
+        total.num_frames += checked.num_frames
+        total.num_crowded += checked.num_crowded
+        total.damage += checked.damage
+        total.others += checked.others
+    return total
 
 
 def check_stretch(stretch: Stretch, *, parse: bool, stop: threading.Event | None = None) -> Checked:

@@ -16,7 +16,7 @@ from tfrkit.container.compression import Compression
 from tfrkit.container.faults import copy_readable
 from tfrkit.container.locate import load_frames, scan_frames_once
 from tfrkit.container.records import FrameStream, Policy
-from tfrkit.container.shards import Shard, find_shards, note_missing_shards
+from tfrkit.container.shards import Shard, find_shards, lead_shards, note_missing_shards
 from tfrkit.engines.base import Tick
 from tfrkit.errors import (
     CompressionError,
@@ -168,7 +168,7 @@ def deal_frames(sources: FrameSources, parts_of: PartsOf | None, num_parts: int,
     frames keep the order of the sources.
     """
     total = Tally()
-    for number, shard in enumerate(sources.shards):
+    for number, shard in enumerate(lead_shards(sources.shards)):
         num_records = None if parts_of is None else sources.counts[number].num_records
         first_part = number if parts_of is None and num_parts > 1 else 0
         stream = FrameStream(shard, Policy())

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 
 from tfrkit.container.records import NO_LIMIT, Finding, FrameStream, Policy, Read, Stretch
-from tfrkit.container.shards import Incomplete, Shard, find_shards
+from tfrkit.container.shards import Incomplete, Shard, find_shards, lead_shards
 from tfrkit.errors import StorageError, TfrkitError
 from tfrkit.storage.lookup import measure_file
 from tfrkit.storage.resolve import Address
@@ -35,7 +35,7 @@ def open_shards(address: Address | Iterable[Address], *, incomplete: Incomplete 
 
 
 def walk_frames(
-    shards: Iterable[Shard],
+    shards: Sequence[Shard],
     policy: Policy,
     read: Read,
     max_frames: int = NO_LIMIT,
@@ -44,7 +44,7 @@ def walk_frames(
     columns: Sequence[str] = (),
 ) -> Iterator[Stretch]:
     """Apply `read` to the frames of shards and yield one stretch after the other; see `FrameStream.take`."""
-    streams = (FrameStream(shard, policy, columns=columns) for shard in shards)
+    streams = (FrameStream(shard, policy, columns=columns) for shard in lead_shards(shards))
     return walk_streams(streams, read, max_frames, max_nbytes)
 
 

@@ -32,16 +32,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from tfrkit._version import VERSION
+from tfrkit.container.shard_table import ShardTable, make_table, wants_table
 from tfrkit.errors import ContainerError
 from tfrkit.features.schema import Schema
 from tfrkit.features.schema_json import from_json, to_json
-from tfrkit.storage.lookup import UnusableFileError
+from tfrkit.storage.lookup import UnusableFileError, recall_parsed
 from tfrkit.storage.text_files import format_json, read_json, write_json
 
 _FORMAT = "tfrkit.dataset"
@@ -62,13 +63,17 @@ class ShardEntry:
 class Manifest:
     """A manifest that was read: its raw `content`, and parsed parts."""
 
-    def __init__(self, path: str, content: Mapping[str, Any]) -> None:
+    def __init__(self, path: str, content: Mapping[str, Any], table: ShardTable | None = None) -> None:
+        """With a table, the content is without shards."""
         self.path = path
         self.content = content
+        self.table = table
 
     @cached_property
-    def entries(self) -> dict[str, ShardEntry]:
+    def entries(self) -> Mapping[str, ShardEntry]:
         """The entry of each shard, by file name. Names that are paths are ignored."""
+        if self.table is not None:
+            return _TableEntries(self.table)
         listed = self.content.get("shards")
         rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
         return {row["name"]: _read_entry(row) for row in rows if _is_file_name(row.get("name"))}
@@ -102,6 +107,31 @@ class Manifest:
         """The source of `tfr build` that made the records, or the verb that wrote them."""
         recipe = self.content.get("recipe")
         return _text(recipe.get("source")) if isinstance(recipe, Mapping) else None
+
+
+class _TableEntries(Mapping[str, ShardEntry]):
+    """The entries of a table, made when they are asked for."""
+
+    def __init__(self, table: ShardTable) -> None:
+        self._table = table
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table.names())
+
+    def __getitem__(self, name: str) -> ShardEntry:
+        number = self._table.find(name)
+        if number is None:
+            raise KeyError(name)
+        return entry_at(self._table, number)
+
+
+def entry_at(table: ShardTable, number: int) -> ShardEntry:
+    """Return the entry of a shard in a table."""
+    facts = int(table.records[number]), int(table.nbytes[number])
+    return ShardEntry(table.split(number), *facts, table.sha256(number))
 
 
 @dataclass(frozen=True)
@@ -221,10 +251,32 @@ def add_versions(text: bytes, stored_at: str, etags: Mapping[str, str | None]) -
     return format_json({**content, "stored_at": stored_at.rstrip("/")}).encode("utf-8", "surrogateescape")
 
 
+def make_shard_table(text: bytes) -> bytes | None:
+    """Return the table of the shards of a manifest, if they are many; see `container.shard_table`."""
+    if not wants_table(text):
+        return None
+    rows = sorted(json.loads(text)["shards"], key=lambda row: str(row["name"]))
+    return make_table(text, fingerprint=fingerprint_entries((row.get("nbytes"), row.get("sha256")) for row in rows))
+
+
+def fingerprint_entries(entries: Iterable[tuple[int | None, str | None]]) -> str | None:
+    """Hash the (size, sha256) of the shards as manifests list them, without reading a shard; None if one is unknown.
+
+    It starts with "m", which the fingerprint of the bytes never does.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    for nbytes, sha256 in entries:
+        if nbytes is None or sha256 is None:
+            return None
+        digest.update(f"{nbytes}:{sha256};".encode())
+    return f"m{digest.hexdigest()}"
+
+
 def read_manifest(path: str) -> Manifest | None:
     """Read a manifest; return None if it is missing. Raises `ContainerError` if it is damaged."""
+    table = recall_parsed(path)
     try:
-        content = read_json(path)
+        content = table.head if isinstance(table, ShardTable) else read_json(path)
     except UnusableFileError as error:
         raise ContainerError(f"manifest cannot be used, {error.what}", shard=path) from None
     if content is None:
@@ -238,7 +290,7 @@ def read_manifest(path: str) -> Manifest | None:
             shard=path,
             hint="it was written by another release: pip install -U tfrkit",
         )
-    return Manifest(path, content)
+    return Manifest(path, content, table if isinstance(table, ShardTable) else None)
 
 
 def _hash_plan(content: object) -> str:

@@ -7,6 +7,7 @@ import os
 
 from tfrkit.container.index import index_path
 from tfrkit.container.listed import MANIFEST as MANIFEST
+from tfrkit.container.listed import TABLE as TABLE
 from tfrkit.storage.addresses import has_scheme
 
 FEATURES = "features.json"

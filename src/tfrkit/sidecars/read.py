@@ -22,18 +22,20 @@ from functools import cached_property
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
+from tfrkit.container.listed import ListedNames
 from tfrkit.container.names import is_shard_name
+from tfrkit.container.shard_table import ShardTable
 from tfrkit.errors import ContainerError, SchemaError, SidecarWarning, SourceError, StorageError
 from tfrkit.features.infer import InferredSchema
 from tfrkit.features.labels import LabelMap, read_charset, read_class_map
 from tfrkit.features.schema import Schema, describe_type, find_mismatches, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.orders.split_names import find_splits
-from tfrkit.sidecars.manifest import Manifest, ShardEntry, read_manifest
+from tfrkit.sidecars.manifest import Manifest, ShardEntry, entry_at, fingerprint_entries, read_manifest
 from tfrkit.sidecars.places import CHARSET, CLASS_FILES, FEATURES, INFO, MANIFEST, folder_path, own_path
 from tfrkit.sidecars.tfds_files import TfdsFolder, read_tfds_folder
 from tfrkit.storage.addresses import has_scheme
-from tfrkit.storage.lookup import UnusableFileError, is_file, list_names, measure_file
+from tfrkit.storage.lookup import UnusableFileError, ask_ahead, is_file, list_names, measure_file
 from tfrkit.storage.text_files import read_text
 
 STDIN = "-"
@@ -55,7 +57,7 @@ class Sidecars:
     """The sidecars of some shards. Each is read once, on first use."""
 
     def __init__(self, paths: Iterable[str]) -> None:
-        self.paths = list(paths)
+        self.paths: Sequence[str] = paths if isinstance(paths, ListedNames) else list(paths)
         self._problems: dict[SidecarProblem, None] = {}
         self._warned: set[SidecarProblem] = set()
         self._manifests: dict[str, Manifest | None] = {}
@@ -79,6 +81,12 @@ class Sidecars:
                 self._warned.add(problem)
                 warnings.warn(SidecarWarning(str(problem)), stacklevel=_CALLERS)
 
+    def ask_ahead(self) -> None:
+        """Request the sidecars of remote folders that `check` reads; returns at once."""
+        names = (FEATURES, INFO, *CLASS_FILES, CHARSET)
+        if len(self.folders) == 1:
+            ask_ahead(os.path.join(folder, name) for folder in self.folders for name in names)
+
     def check(self) -> list[SidecarProblem]:
         """Read every sidecar; return all problems."""
         _ = self.splits, self.classes, self.class_file, self.charset
@@ -91,11 +99,15 @@ class Sidecars:
     @cached_property
     def folders(self) -> list[str]:
         """The folders that hold the shards."""
+        if isinstance(self.paths, ListedNames):
+            return [self.paths.folder]
         return list(dict.fromkeys(os.path.dirname(path) for path in self.paths if path != STDIN))
 
     @cached_property
     def manifests(self) -> list[Manifest | None]:
         """For each shard, the manifest that lists it: its own, else that of its folder, else None."""
+        if self._table is not None:
+            return [self.folder_manifest(self.folders[0])] * len(self.paths)
         return [None if path == STDIN else self._find_manifest(path) for path in self.paths]
 
     @property
@@ -116,12 +128,16 @@ class Sidecars:
 
     def entry(self, number: int) -> ShardEntry | None:
         """Return the entry of a shard in its manifest, or None, without checking the size."""
+        if self._table is not None:
+            return entry_at(self._table, number)
         manifest = self.manifests[number]
         return None if manifest is None else manifest.entries[os.path.basename(self.paths[number])]
 
     @cached_property
     def fits(self) -> list[bool]:
         """For each shard, whether a manifest lists it with its current size."""
+        if self._table is not None:
+            return [True] * len(self.paths)  # each request compares the size
         return [self._compare_size(number) for number in range(len(self.paths))]
 
     def _compare_size(self, number: int) -> bool:
@@ -145,10 +161,31 @@ class Sidecars:
     @cached_property
     def counts(self) -> list[int | None]:
         """Number of records of each shard from its manifest; None if unknown or if the shard has changed."""
+        if self._table is not None:
+            counts: list[int | None] = self._table.records.tolist()
+            return counts
         return [
             entry.records if (entry := self.entry(number)) is not None and self.fits[number] else None
             for number in range(len(self.paths))
         ]
+
+    @cached_property
+    def _table(self) -> ShardTable | None:
+        """The table that lists all shards, if the manifest of their folder is still the one it was made of."""
+        if not isinstance(self.paths, ListedNames):
+            return None
+        manifest = self.folder_manifest(self.paths.folder)
+        return None if manifest is None or manifest.table is not self.paths.table else manifest.table
+
+    @property
+    def listed_fingerprint(self) -> str | None:
+        """A hash of the sizes and checksums of all shards in their manifests; None if one is not known."""
+        if self._table is not None:
+            return self._table.fingerprint
+        if not all(self.fits):
+            return None
+        entries = map(self.entry, range(len(self.paths)))
+        return fingerprint_entries((entry.nbytes, entry.sha256) for entry in entries if entry is not None)
 
     def _find_manifest(self, path: str) -> Manifest | None:
         places = [own_path(path, MANIFEST), folder_path(path, MANIFEST)]
@@ -195,6 +232,9 @@ class Sidecars:
         name, among the splits in TFDS's dataset_info.json or else by usual words. Other shards in the folder are
         considered, too, so that a single shard has the same split as when all are opened.
         """
+        if self._table is not None and 0 not in self._table.split_codes:
+            table = self._table
+            return [table.split_names[code - 1] for code in table.split_codes.tolist()]
         entries = [self.entry(number) for number in range(len(self.paths))]
         names = [None if entry is None else entry.split for entry in entries]
         rest = [number for number, name in enumerate(names) if name is None and self.paths[number] != STDIN]
@@ -414,6 +454,8 @@ def _list_neighbours(paths: Sequence[str]) -> list[str]:
 
 
 def _list_splits(manifest: Manifest) -> dict[str, None]:
+    if manifest.table is not None:
+        return dict.fromkeys(manifest.table.split_names)
     return dict.fromkeys(entry.split for entry in manifest.entries.values() if entry.split is not None)
 
 

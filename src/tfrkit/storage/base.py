@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, Protocol
 
 from tfrkit import _native
@@ -67,6 +68,12 @@ class ByteReader(Protocol):
         for a look at the first records, or "most" at once, for a pass over the whole file.
         """
 
+    def lead_to(self, find_next: Callable[[], ByteReader | None] | None) -> None:
+        """Say which file is read after this one: a remote reader requests its start while its own end is read."""
+
+    def begin(self, *, whole: bool = True) -> None:
+        """Say that the file is going to be read from its start, whole or a little: a remote reader requests that."""
+
     def read_ranges(self, ranges: Sequence[tuple[int, int]], *, fresh: bool = False) -> list[bytes]:
         """Return the bytes of several ranges [start, stop), cut at the end; a remote reader requests them together.
 
@@ -103,6 +110,12 @@ class LocalRanges:
     def stream(self: ByteReader, start: int, *, fresh: bool = False, ahead: Ahead = "more") -> ByteStream:
         return _Stream(self, start)
 
+    def lead_to(self, find_next: Callable[[], ByteReader | None] | None) -> None:
+        return None
+
+    def begin(self, *, whole: bool = True) -> None:
+        return None
+
     def read_ranges(self: ByteReader, ranges: Sequence[tuple[int, int]], *, fresh: bool = False) -> list[bytes]:
         return [self.read_at(start, stop - start) for start, stop in ranges]
 
@@ -116,6 +129,17 @@ class _Stream:
         piece = self._reader.read_at(self._position, nbytes)
         self._position += len(piece)
         return piece
+
+
+def lead_in_turn(number: int, find_reader: Callable[[int], ByteReader | None]) -> ByteReader | None:
+    """Return the reader of a number, which is led to that of the next number, and so on until `find_reader` has none.
+
+    For files that are read whole, one after the other.
+    """
+    reader = find_reader(number)
+    if reader is not None:
+        reader.lead_to(partial(lead_in_turn, number + 1, find_reader))
+    return reader
 
 
 class ByteWriter(Protocol):

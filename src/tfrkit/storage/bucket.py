@@ -66,7 +66,10 @@ class RequestCounts:
 
 
 class _Gate:
-    """Limits the requests in flight: one more after a round of successes, half as many after "slow down"."""
+    """Limits the requests in flight: half as many after "slow down", and then one more after a round of successes.
+
+    Before the first "slow down", one more after each success.
+    """
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -85,7 +88,8 @@ class _Gate:
             self._in_flight -= 1
             now = time.monotonic()
             if not is_busy:
-                self._limit = min(float(LIMITS.max_requests), self._limit + 1 / self._limit)
+                step = 1 / self._limit if self._slowed else 1.0
+                self._limit = min(float(LIMITS.max_requests), self._limit + step)
             elif now - self._slowed > 0.1:  # answers to requests of the same moment count once
                 self._slowed = now
                 self._limit = max(1.0, self._limit / 2)
@@ -117,7 +121,9 @@ class Bucket:
         # Facts of the last listing or manifest: opening a shard then needs no request.
         self.known: dict[str, ObjectInfo] = {}
         self.texts: dict[str, bytes] = {}
+        self.parsed: dict[str, object] = {}  # what a large text was parsed to, in place of the text
         self.listings: dict[str, Listing] = {}  # of objects whose version is known from a manifest only
+        self.asked: dict[str, Future[bytes | None]] = {}  # small objects that were requested ahead of their use
         self.fresh: set[str] = set()  # keys just found by a glob, which need not be asked for again
         self._cache: BlockCache | None = None
         if options.cache is not None:
@@ -335,6 +341,8 @@ class Bucket:
             self.known.pop(key, None)
             self.listings.pop(key, None)
             self.texts.pop(key, None)
+            self.parsed.pop(key, None)
+            self.asked.pop(key, None)
             self.fresh.discard(key)
 
     # ---- many requests -------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import glob
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
@@ -25,7 +26,10 @@ def is_file(path: str) -> bool:
     if not has_scheme(path):
         return os.path.isfile(path)
     bucket, key = _split(path)
-    return key in bucket.known or key in bucket.texts or _find(bucket, key) is not None
+    if key in bucket.known or key in bucket.texts or key in bucket.parsed:
+        return True
+    asked = bucket.asked.pop(key, None)
+    return (_find(bucket, key) if asked is None else asked.result()) is not None
 
 
 def is_folder(path: str) -> bool:
@@ -34,7 +38,7 @@ def is_folder(path: str) -> bool:
         return os.path.isdir(path)
     bucket, key = _split(path)
     folder = _folder_key(key)
-    if bucket.texts.keys() & {f"{folder}{name}" for name in _MANIFESTS}:
+    if (bucket.texts.keys() | bucket.parsed.keys()) & {f"{folder}{name}" for name in _MANIFESTS}:
         return True
     return bucket.client.can_list and any(map(bool, bucket.list(folder)))
 
@@ -119,7 +123,8 @@ def read_file(path: str) -> bytes | None:
         bucket, key = _split(path)
         if key in bucket.texts:
             return bucket.texts[key]
-        read = _fetch(bucket, key)
+        asked = bucket.asked.pop(key, None)
+        read = _fetch(bucket, key) if asked is None else asked.result()
         if read is None:
             return None
         data = read
@@ -128,16 +133,41 @@ def read_file(path: str) -> bytes | None:
     return data
 
 
+def ask_ahead(paths: Iterable[str]) -> None:
+    """Request small objects that will be asked for soon, each once, by `read_file` or `is_file`; returns at once."""
+    for path in paths:
+        if has_scheme(path):
+            bucket, key = _split(path)
+            if key not in bucket.texts:
+                bucket.asked[key] = bucket.submit(partial(_fetch, bucket, key))
+
+
 def open_folder(path: str, manifest: str) -> bytes | None:
     """Return the manifest of a remote folder by one request, and remember it for `read_file`; None without one."""
     bucket, key = _split(path)
     key = _folder_key(key) + manifest
     _MANIFESTS.add(manifest)
     bucket.texts.pop(key, None)
+    bucket.parsed.pop(key, None)
     text = _fetch(bucket, key)
     if text is not None:
         bucket.texts[key] = text
     return text
+
+
+def remember_parsed(path: str, value: object) -> None:
+    """Keep what the text of a remote file was parsed to, instead of the text."""
+    bucket, key = _split(path)
+    bucket.texts.pop(key, None)
+    bucket.parsed[key] = value
+
+
+def recall_parsed(path: str) -> object:
+    """Return what `remember_parsed` kept, unless the file was written since; else None."""
+    if not has_scheme(path):
+        return None
+    bucket, key = _split(path)
+    return bucket.parsed.get(key)
 
 
 def remember_listed(folder: str, manifest: str, objects: Iterable[tuple[str, int, str | None]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,8 @@ class RemoteReader:
         self._bucket: Bucket | None = None
         self._pid = 0
         self._stream: RemoteStream | None = None
+        self._begun: RemoteStream | None = None  # from byte 0, requested before somebody reads it
+        self._find_next: Callable[[], ByteReader | None] | None = None
         if size is None:
             info = self.bucket.known.get(remote.key) or _find_object(self.bucket, remote.key)
             size, version, listing = info.nbytes, info.version, self.bucket.listings.get(remote.key)
@@ -78,10 +80,17 @@ class RemoteReader:
         Ranges that are close become one request. `fresh` goes past the cache, and counts the bytes as fetched again.
         """
         wanted = self._clip(ranges)
-        if not fresh and len(wanted) == 1 and wanted[0].stop <= len(self._head):
-            return [self._head[wanted[0].start : wanted[0].stop]]
         if fresh:
             COUNTS.add(fetched_again=1)
+        elif wanted and wanted[0].start == 0:
+            first, rest = wanted[0], ranges[1:]
+            if first.stop <= len(self._head):
+                return [self._head[: first.stop], *(self.read_ranges(rest) if rest else ())]
+            begun = self._peek_begun()
+            found = None if begun is None else begun.peek(first.stop)
+            if found is not None:
+                data = self._distribute([first], [first], [found], keeps_head=True)
+                return [*data, *(self.read_ranges(rest) if rest else ())]
         parts = self._plan(wanted, is_many=len(wanted) > LIMITS.first_requests)
         bodies = list(self.bucket.map([partial(self._request, part, fresh=fresh) for part in parts]))
         return self._distribute(wanted, parts, bodies, keeps_head=not fresh)
@@ -169,7 +178,44 @@ class RemoteReader:
     def stream(self, start: int, *, fresh: bool = False, ahead: Ahead = "more") -> RemoteStream:
         if fresh:
             COUNTS.add(fetched_again=1)
+        elif start == 0 and ahead != "none":
+            with self._lock:
+                begun, self._begun = self._peek_begun(), None
+            if begun is not None:
+                return begun
         return RemoteStream(self, start, fresh=fresh, ahead=ahead)
+
+    def lead_to(self, find_next: Callable[[], ByteReader | None] | None) -> None:
+        self._find_next = find_next
+
+    def begin(self, *, whole: bool = True) -> None:
+        self._begin("most", LIMITS.stream_blocks) if whole else self._begin("more", 1)
+
+    def find_next(self) -> RemoteReader | None:
+        """Return the remote reader of the file after this one, if one was named."""
+        following = None if self._find_next is None else self._find_next()
+        return following if isinstance(following, RemoteReader) else None
+
+    def _begin(self, ahead: Ahead, num_blocks: int) -> RemoteStream:
+        """Request the first blocks, at most `num_blocks` at a time; return the stream that will have them."""
+        with self._lock:
+            begun = self._peek_begun()
+            if begun is None:
+                begun = self._begun = RemoteStream(self, 0, ahead=ahead)
+        begun.request_ahead(num_blocks)
+        return begun
+
+    def _peek_begun(self) -> RemoteStream | None:
+        """Return the stream that was begun. One of the parent of a forked process never gets its bytes."""
+        begun = self._begun
+        return begun if begun is not None and begun.pid == os.getpid() else None
+
+    def drop_begun(self) -> None:
+        """Cancel what was requested ahead."""
+        with self._lock:
+            begun, self._begun = self._peek_begun(), None
+        if begun is not None:
+            begun.close()
 
     def read(self, nbytes: int) -> bytes:
         if self._stream is None:
@@ -187,6 +233,7 @@ class RemoteReader:
 
     def close(self) -> None:
         self._stream = None
+        self.drop_begun()
 
 
 def read_many(wanted: Sequence[tuple[ByteReader, Sequence[tuple[int, int]]]]) -> list[list[bytes]]:
@@ -207,7 +254,10 @@ def read_many(wanted: Sequence[tuple[ByteReader, Sequence[tuple[int, int]]]]) ->
 
 
 class RemoteStream:
-    """The bytes of an object from a position on, in blocks that are requested ahead. Use it from one thread."""
+    """The bytes of an object from a position on, in blocks that are requested ahead. Use it from one thread.
+
+    When all of the object is requested, the start of the one that is read after it is (`RemoteReader.lead_to`).
+    """
 
     def __init__(self, reader: RemoteReader, start: int, *, fresh: bool = False, ahead: Ahead = "more") -> None:
         self._reader = reader
@@ -215,8 +265,10 @@ class RemoteStream:
         self._fresh = fresh
         self._next = start  # of the next request
         self._size = reader.size or 0
-        self._pending: deque[Future[list[memoryview]]] = deque()
+        self.pid = os.getpid()
+        self._pending: deque[tuple[int, Future[list[memoryview]]]] = deque()  # with the start of each
         self._pieces: deque[memoryview] = deque()
+        self._led: list[RemoteReader] = []  # those whose start was requested, because all of this one is
         self._num_blocks = 1  # to request ahead
         self._block_nbytes = LIMITS.first_block_nbytes
         if ahead == "most":
@@ -225,23 +277,52 @@ class RemoteStream:
     def read(self, nbytes: int) -> memoryview:
         """Return the next bytes, at most `nbytes`; an empty view at the end. The view holds its bytes."""
         while not self._pieces:
-            self._request_ahead()
             if not self._pending:
-                return memoryview(b"")
-            self._pieces.extend(piece for piece in self._pending.popleft().result() if len(piece))
+                self.request_ahead(self._num_blocks)
+                if not self._pending:
+                    return memoryview(b"")
+            if self.pid != os.getpid():
+                raise StorageError("this process was forked while a remote file was read", shard=self._reader.name)
+            self._pieces.extend(piece for piece in self._pending.popleft()[1].result() if len(piece))
             # The more was read, the more will be: a reader of the first records should not fetch the file.
             if self._is_ahead:
                 self._num_blocks = min(2 * self._num_blocks, LIMITS.stream_blocks)
-                self._request_ahead()
+                self.request_ahead(self._num_blocks)
         piece = self._pieces[0]
         if len(piece) <= nbytes:
             return self._pieces.popleft()
         self._pieces[0] = piece[nbytes:]
         return piece[:nbytes]
 
-    def _request_ahead(self) -> None:
+    def peek(self, nbytes: int) -> list[memoryview] | None:
+        """Return the first bytes, which stay to be read; None if they are not in the first block."""
+        if not self._pending or self._pending[0][0] != 0:
+            return None
+        pieces = self._pending[0][1].result()
+        return pieces if sum(map(len, pieces)) >= nbytes else None
+
+    def find_requested(self, start: int) -> Future[list[memoryview]] | None:
+        """Return the request for the block at a position, if it was made."""
+        return next((future for at, future in self._pending if at == start), None)
+
+    def request_ahead(self, num_blocks: int) -> None:
+        """Request the next blocks, so that `num_blocks` are in flight, those of the next files included."""
+        self._request_blocks(num_blocks)
+        reader, left = self._reader, num_blocks - len(self._pending)
+        is_all = self._next >= self._size and self._is_ahead
+        # Files after this one, as long as all of the one before is requested.
+        while is_all and left > 0 and (following := reader.find_next()) is not None:
+            begun = following._begin("more", 0)
+            begun._num_blocks, begun._block_nbytes = self._num_blocks, self._block_nbytes
+            begun._request_blocks(left)
+            if following not in self._led:
+                self._led.append(following)
+            reader, left = following, left - max(1, len(begun._pending))
+            is_all = begun._next >= begun._size
+
+    def _request_blocks(self, num_blocks: int) -> None:
         bucket = self._reader.bucket
-        while len(self._pending) < self._num_blocks and self._next < self._size:
+        while len(self._pending) < num_blocks and self._next < self._size:
             stop = min(self._size, self._next + self._block_nbytes)
             if bucket.is_cached or self._block_nbytes == LIMITS.block_nbytes:
                 # On the grid of blocks, which the cache needs.
@@ -249,22 +330,32 @@ class RemoteStream:
             where = Range(self._next, stop)
             if bucket.is_cached:
                 where = bucket.align(where, self._size)
+            begun = None if self._is_ahead or self._fresh else self._reader._peek_begun()
+            known = None if begun is None else begun.find_requested(self._next)
+            if known is not None:
+                self._pending.append((self._next, known))
+                self._next += sum(map(len, known.result()))
+                continue
             skipped = self._next - where.start
-            self._pending.append(bucket.submit(partial(_request_from, self._reader, where, skipped, self._fresh)))
+            job = partial(_request_from, self._reader, where, skipped, self._fresh)
+            self._pending.append((self._next, bucket.submit(job)))
             self._next = where.stop
             self._block_nbytes = min(2 * self._block_nbytes, LIMITS.block_nbytes)
 
     def close(self) -> None:
         """Cancel the requests that did not start yet."""
-        for future in self._pending:
-            future.cancel()
+        self.__del__()
         self._pending.clear()
         self._pieces.clear()
         self._next = self._size
 
     def __del__(self) -> None:
-        for future in getattr(self, "_pending", ()):
+        # A stream that is left before its end: neither it nor the next files are read on.
+        pending = getattr(self, "_pending", ())
+        for _, future in pending:
             future.cancel()
+        for following in self._led if pending else ():
+            following.drop_begun()
 
 
 def _request_from(reader: RemoteReader, where: Range, skipped: int, fresh: bool) -> list[memoryview]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import tfrkit as tfr
-from tfrkit.batches.state import fingerprint_entries
 from tfrkit.errors import TfrkitError
+from tfrkit.sidecars.manifest import fingerprint_entries
 from tfrkit.testing.fake_store import FakeStore, use_fake_store
 
 

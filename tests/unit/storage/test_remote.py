@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
 
 import pytest
 
 from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
+from tfrkit.storage.base import ByteStream, lead_in_turn
 from tfrkit.storage.remote import RemoteReader
 from tfrkit.testing.fake_store import FakeStore
 
@@ -97,3 +100,89 @@ def test_object_of_another_size_than_listed_is_an_error(store: FakeStore) -> Non
 def test_missing_object_is_an_error(store: FakeStore) -> None:
     with pytest.raises(StorageError, match="cannot open, no such object - at s3://b/nope"):
         RemoteReader("s3://b/nope")
+
+
+def read_on(stream: ByteStream) -> bytes:
+    pieces = []
+    while piece := stream.read(1 << 62):
+        pieces.append(bytes(piece))
+    return b"".join(pieces)
+
+
+def test_next_objects_are_requested_while_one_is_read(store: FakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LIMITS, "stream_blocks", 8)
+    contents = {f"part-{number}": DATA[number * 10_000 : number * 11_000 + 8_000] for number in range(12)}
+    store.objects.update(contents)
+    readers = [RemoteReader(f"s3://b/{name}") for name in contents]
+
+    def find(number: int) -> RemoteReader | None:
+        return readers[number] if number < len(readers) else None
+
+    store.log.clear()
+    lead_in_turn(0, find)
+    readers[0].begin()
+    stream = readers[0].stream(0)
+    assert {row[1] for row in store.log if row[0] == "get"} <= {"part-0", "part-1", "part-2", "part-3"}
+    for number, data in enumerate(contents.values()):
+        if number:
+            # Looks at its first bytes need no request either.
+            assert readers[number].read_at(0, 100) == data[:100]
+            stream = readers[number].stream(0)
+        assert read_on(stream) == data
+        assert number == 11 or readers[number + 1]._begun is not None
+    read = [row for row in store.log if row[0] == "get"]
+    assert len(read) == sum(-(-len(data) // 4096) for data in contents.values())
+
+
+def test_stream_that_is_left_drops_what_was_requested_ahead(store: FakeStore) -> None:
+    store.objects.update({"one": DATA[:9000], "two": DATA})
+    one, two = RemoteReader("s3://b/one"), RemoteReader("s3://b/two")
+    lead_in_turn(0, lambda number: [one, two][number] if number < 2 else None)
+    one.begin()
+    stream = one.stream(0)
+    stream.read(10)
+    assert two._begun is not None
+    del stream
+    assert two._begun is None
+    assert read_on(two.stream(0)) == DATA
+
+
+def test_look_at_the_start_is_one_request_which_the_pass_uses(store: FakeStore) -> None:
+    reader = open_reader(store)
+    store.log.clear()
+    reader.begin(whole=False)
+    assert reader.read_at(0, 100) == DATA[:100]
+    assert bytes(reader.stream(0, ahead="none").read(512)) == DATA[:512]
+    assert [row[2:] for row in store.log] == [(0, 512)]
+    assert read_on(reader.stream(0)) == DATA
+    assert sum(row[3] - row[2] for row in store.log) == len(DATA)
+
+
+def test_replaced_object_that_was_requested_ahead_is_an_error(store: FakeStore) -> None:
+    reader = open_reader(store)
+    store.objects["x"] = DATA[::-1]
+    reader.begin()
+    with pytest.raises(StorageError, match="the object was replaced since it was opened"):
+        read_on(reader.stream(0))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_forked_process_requests_its_own_bytes(store: FakeStore) -> None:
+    reader = open_reader(store)
+    stream = reader.stream(0)
+    stream.read(10)
+    reader.begin()
+    receiver, sender = os.pipe()
+    if os.fork() == 0:
+        with contextlib.suppress(BaseException):
+            is_right = read_on(reader.stream(0)) == DATA
+            try:
+                read_on(stream)
+            except StorageError as error:
+                is_right &= "forked" in str(error)
+            os.write(sender, b"1" if is_right else b"0")
+        os._exit(0)
+    os.wait()
+    os.close(sender)
+    with open(receiver, "rb") as file:
+        assert file.read() == b"1"

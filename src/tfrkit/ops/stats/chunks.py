@@ -54,7 +54,8 @@ class Chunk:
 def cut_chunks(shard: Shard, number: int, policy: Policy, verify: Verify) -> Iterator[Chunk]:
     """Walk the headers of a shard and yield its chunks; damage is passed to the policy."""
     chunk = Chunk(shard, number)
-    stream = FrameStream(shard, policy, releases=False)  # a chunk is read later than it is cut
+    # A chunk is read later than it is cut, by native calls.
+    stream = FrameStream(shard, policy, releases=False, checks_arrival=True)
     while stretch := stream.take(
         _native.index_frames, LIMITS.chunk_records - chunk.num_records, CHUNK_NBYTES - chunk.nbytes, verify=verify
     ):

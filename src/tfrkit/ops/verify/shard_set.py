@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from tfrkit._threads import run_ahead
+from tfrkit._limits import LIMITS
+from tfrkit._threads import map_ahead, run_ahead
 from tfrkit.container.index import index_path, read_index
 from tfrkit.container.shards import find_incomplete_sets
 from tfrkit.engines.base import Tick
@@ -64,9 +65,12 @@ def check_sets(
     missing = _find_listed_missing(sidecars, asked)
     result.add(VerifyFinding(path, None, None, f"listed in {MANIFEST} but missing", "set") for path in missing)
     _check_numbers(result, [*sidecars.paths, *missing], asked)
-    for number, tally in enumerate(tallies):
+    # Indexes in a store wait for their answers, those on a disk are quick.
+    is_remote = any(has_scheme(tally.path) for tally in tallies)
+    checked = map_ahead(_check_index, tallies, threads=LIMITS.stream_blocks if is_remote else 1)
+    for number, (tally, found) in enumerate(zip(tallies, checked, strict=True)):
         result.add(_compare_entry(tally, sidecars, number))
-        result.add(_check_index(tally))
+        result.add(found)
     result.add(_compare_tfds(tallies, sidecars))
     add_sidecar_findings(result, sidecars.check())
     _note_unlisted(result, sidecars)
@@ -174,23 +178,23 @@ def _compare_length(tally: ShardTally, lengths: list[int]) -> Iterator[VerifyFin
         yield VerifyFinding(tally.path, None, None, cause, "set")
 
 
-def _check_index(tally: ShardTally) -> Iterator[VerifyFinding]:
+def _check_index(tally: ShardTally) -> list[VerifyFinding]:
     """Report an index that does not match its shard; readers ignore such an index."""
     if tally.is_damaged or not tally.is_readable or tally.nbytes is None:
-        return
+        return []
     reader = open_reader(tally.path)
     try:
         index = read_index(index_path(tally.path), shard=reader)
     except FileNotFoundError:
-        return
+        return []
     except (StaleIndexError, StorageError) as error:
-        yield VerifyFinding(tally.path, None, None, error.what, "index")
-        return
+        return [VerifyFinding(tally.path, None, None, error.what, "index")]
     finally:
         reader.close()
-    if index.num_records != tally.num_frames:
-        cause = f"index lists {index.num_records:,} records, expected {tally.num_frames:,}"
-        yield VerifyFinding(tally.path, None, None, cause, "index")
+    if index.num_records == tally.num_frames:
+        return []
+    cause = f"index lists {index.num_records:,} records, expected {tally.num_frames:,}"
+    return [VerifyFinding(tally.path, None, None, cause, "index")]
 
 
 def _note_unlisted(result: Verification, sidecars: Sidecars) -> None:

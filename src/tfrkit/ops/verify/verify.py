@@ -13,18 +13,19 @@ from tfrkit._native import MAX_NAMES
 from tfrkit._threads import choose_threads, run_ahead
 from tfrkit.batches.survey import note_kinds
 from tfrkit.container.records import Finding
-from tfrkit.container.shards import Shard, find_named_shards
+from tfrkit.container.shards import ShardsInTurn, find_named_shards
 from tfrkit.engines.base import Tick
 from tfrkit.engines.choose import EngineName
 from tfrkit.errors import ContainerError, NotATFRecordError, Step, StorageError, misuse
 from tfrkit.ops.verify.result import ShardTally, Verification, VerifyFinding, kind_of_error, read_kinds
 from tfrkit.ops.verify.shard_set import Asked, check_sets
 from tfrkit.outputs.target import require_output
-from tfrkit.passes.check import Checked, check_stretch, cut_shard, holds_examples
+from tfrkit.passes.check import Checked, check_stretches, cut_shard, holds_examples, join_stretches
 from tfrkit.passes.shard_tasks import Workers, choose_cluster, connect_if
 from tfrkit.passes.walk import measure_files
 from tfrkit.pictures.pixels import ShapeWord, read_shape
 from tfrkit.progress import Progress, Quiet
+from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.resolve import Address, expand_home
 from tfrkit.storage.text_files import write_json
 
@@ -81,6 +82,7 @@ def verify(
     paths, folders, is_set = find_named_shards(address)
     asked = Asked(is_set=is_set, folders=tuple(folders))
     result.shards = [ShardTally(path) for path in paths]
+    Sidecars(paths).ask_ahead()
     with connect_if(cluster) as workers:
         _check_frames(result, parse=parse, sample=parse or deep, jobs=jobs, watch=watch, workers=workers)
         result.records = sum(tally.records for tally in result.shards)
@@ -174,15 +176,16 @@ def _cut_jobs(
     sample: bool,
     stop: threading.Event,
 ) -> Iterator[Callable[[], Checked]]:
-    for tally in tallies:
+    shards = ShardsInTurn([tally.path for tally in tallies])
+    for number, tally in enumerate(tallies):
         try:
-            shard = Shard.open(tally.path)
+            shard = shards.open(number)
             tally.nbytes = shard.nbytes
             tally.holds_examples = sample and holds_examples(shard)
             tally.is_readable = True
-            for stretch in cut_shard(shard):
-                waiting.append((tally, stretch.nbytes))
-                yield partial(check_stretch, stretch, parse=parse and tally.holds_examples, stop=stop)
+            for group in join_stretches(cut_shard(shard)):
+                waiting.append((tally, sum(stretch.nbytes for stretch in group)))
+                yield partial(check_stretches, group, parse=parse and tally.holds_examples, stop=stop)
         except (ContainerError, StorageError) as error:
             # The hint may say how to convert a file of another format.
             remedy = f"; {error.hint}" if isinstance(error, NotATFRecordError) and error.hint else ""

@@ -1,0 +1,175 @@
+"""Tables of many shards: the same facts as the manifest, and nothing from a table that is not whole."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrkit
+from tfrkit import tools
+from tfrkit._limits import LIMITS
+from tfrkit.container.shard_list import ListedShards
+from tfrkit.container.shard_table import ShardTable, StaleTableError, UnusableTableError, identify_manifest, make_table
+from tfrkit.errors import IncompleteSetWarning, SidecarWarning, StorageError
+from tfrkit.testing.fake_store import FakeStore, use_fake_store
+
+HOW: Any = {"splits": {"train": 0.75, "test": 0.25}, "jobs": 1}
+ROWS = [{"number": number, "text": f"row {number}"} for number in range(600)]
+
+
+def make_manifest(names: list[str]) -> bytes:
+    chance = random.Random(5)
+    rows: list[dict[str, Any]] = []
+    for number, name in enumerate(names):
+        row = {"name": name, "split": chance.choice(["train", "test", None]), "records": number, "nbytes": number * 7}
+        if number % 3:
+            row["sha256"] = chance.randbytes(32).hex()
+        if number % 4:
+            row["etag"] = f'"{chance.randbytes(chance.randrange(1, 20)).hex()}-{number}"'
+        rows.append(row)
+    chance.shuffle(rows)
+    return json.dumps({"format": "tfrkit.dataset", "version": 1, "name": "d", "shards": rows}).encode()
+
+
+def numbered(stem: str, numbers: range, total: int) -> list[str]:
+    return [f"{stem}-{number:06d}-of-{total:06d}" for number in numbers]
+
+
+MIXED = [
+    *numbered("a.tfrecord", range(150), 150),
+    "alone.tfrecord",
+    *numbered("b", range(3, 9), 20),
+    "ä-00001-of-00003",
+]
+
+
+@pytest.mark.parametrize("names", [["x"], MIXED, numbered("d-train.tfrecord", range(200_000, 200_300), 250_000)])
+def test_table_has_the_rows_of_its_manifest(names: list[str]) -> None:
+    text = make_manifest(names)
+    data = make_table(text, fingerprint="m1")
+    assert data is not None
+    table = pickle.loads(pickle.dumps(ShardTable(data, identify_manifest(text))))
+    content = json.loads(text)
+    rows = sorted(content.pop("shards"), key=lambda row: row["name"])
+    assert table.head == content and table.fingerprint == "m1"
+    assert table.names() == [row["name"] for row in rows]
+    assert table.records.tolist() == [row["records"] for row in rows]
+    assert table.nbytes.tolist() == [row["nbytes"] for row in rows]
+    for number, row in enumerate(rows):
+        assert table.name(number) == row["name"] and table.find(row["name"]) == number
+        assert (table.split(number), table.sha256(number)) == (row["split"], row.get("sha256"))
+        assert table.etag(number) == row.get("etag")
+    assert table.find("a.tfrecord-000150-of-000150") is None and table.find("") is None and table.find("zz") is None
+
+
+def test_table_that_is_not_whole_is_refused() -> None:
+    text = make_manifest(MIXED[140:])
+    data = make_table(text, fingerprint=None)
+    assert data is not None
+    known = identify_manifest(text)
+    for at in range(len(data)):
+        wrong = bytearray(data)
+        wrong[at] ^= 1 << at % 8
+        with pytest.raises(UnusableTableError):
+            ShardTable(bytes(wrong), known)
+    for nbytes in (0, 7, 8, 50, 79, 80, 100, len(data) - 1):
+        with pytest.raises(UnusableTableError):
+            ShardTable(data[:nbytes], known)
+    with pytest.raises(UnusableTableError, match="bytes, expected"):
+        ShardTable(data + b"\0", known)
+    with pytest.raises(UnusableTableError, match="of version 2, this tfrkit reads version 1"):
+        ShardTable(data[:8] + b"\2" + data[9:], known)
+    with pytest.raises(StaleTableError):
+        ShardTable(data, identify_manifest(text + b" "))
+
+
+@pytest.mark.parametrize(
+    "change", [{"records": -1}, {"records": None}, {"name": "a/b"}, {"more": 1}, {"sha256": "xyz"}]
+)
+def test_rows_that_a_table_cannot_hold_give_none(change: dict[str, Any]) -> None:
+    content = json.loads(make_manifest(["x", "y"]))
+    content["shards"][0].update(change)
+    assert make_table(json.dumps(content).encode(), fingerprint=None) is None
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeStore]:
+    """A store with a dataset that has a table, s3://bucket/many/data, and one that has none, s3://bucket/few/data."""
+    monkeypatch.setattr(LIMITS, "retry_seconds", 0.0)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with use_fake_store() as made:
+        tfrkit.build(ROWS, "s3://bucket/few/data", shards=12, **HOW)
+        monkeypatch.setattr(LIMITS, "table_text_nbytes", 0)
+        tfrkit.build(ROWS, "s3://bucket/many/data", shards=12, **HOW)
+        yield made
+
+
+def read_all(name: str) -> list[Any]:
+    ds = tfrkit.open(f"s3://bucket/{name}/data")
+    found: list[Any] = [len(ds), [path.replace(name, "") for path in ds.files], ds.schema.names]
+    found += [list(ds), [ds[number] for number in (0, 7, 599, -3)], len(ds["train"]), list(ds["test"])[:3]]
+    found += [[batch["number"].tolist() for batch in ds.shuffle(seed=3).batch(50)]]
+    copy = pickle.loads(pickle.dumps(ds))
+    found += [list(copy["train[:10%]"]), ds.batch(10).state_dict() if hasattr(ds.batch(10), "state_dict") else None]
+    return found
+
+
+def test_dataset_with_a_table_reads_as_one_without(store: FakeStore) -> None:
+    assert "many/data/_index/shards.bin" in store.objects and "few/data/_index/shards.bin" not in store.objects
+    store.log.clear()
+    ds = tfrkit.open("s3://bucket/many/data")
+    assert len(ds) == 600
+    assert [row[1] for row in store.log] == ["many/data/tfrkit.json", "many/data/_index/shards.bin"]
+    assert isinstance(ds._set.shards, ListedShards)
+    assert ds._set.fingerprint == tfrkit.open("s3://bucket/few/data")._set.fingerprint
+    assert read_all("many") == read_all("few")
+    assert tools.verify("s3://bucket/many/data").ok
+
+
+def test_table_that_cannot_be_used_is_named_and_the_manifest_is_read(store: FakeStore) -> None:
+    expected = read_all("few")
+    data = store.objects["many/data/_index/shards.bin"]
+    for wrong in (data[:100], b"x" * 200, data[:8] + b"\7" + data[9:], data[:-1] + bytes([data[-1] ^ 1])):
+        store.objects["many/data/_index/shards.bin"] = wrong
+        with pytest.warns(
+            SidecarWarning, match=r"the table of shards is not used, .* s3://bucket/many/data/_index/shards\.bin"
+        ):
+            assert read_all("many") == expected
+    del store.objects["many/data/_index/shards.bin"]
+    assert read_all("many") == expected
+
+
+def test_table_of_another_manifest_is_not_used(store: FakeStore) -> None:
+    content = json.loads(store.objects["many/data/tfrkit.json"])
+    content["shards"] = [row for row in content["shards"] if row["split"] == "train"]
+    store.objects["many/data/tfrkit.json"] = json.dumps(content).encode()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", IncompleteSetWarning)
+        ds = tfrkit.open("s3://bucket/many/data")
+    assert len(ds) == 450 and not isinstance(ds._set.shards, ListedShards)
+
+
+def test_replaced_shard_of_a_table_is_an_error_that_names_it(store: FakeStore) -> None:
+    ds = tfrkit.open("s3://bucket/many/data")
+    name = next(key for key in store.objects if "train.tfrecord-00002" in key and "_index" not in key and "many" in key)
+    store.objects[name] = store.objects[name][:-1] + b"x"
+    store.objects["many/data/tfrkit.json"] += b" "  # as another build would have written
+    with pytest.raises(StorageError, match="the object was replaced"):
+        list(ds)
+
+
+def test_forced_build_replaces_the_table(store: FakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    tfrkit.build(ROWS[:100], "s3://bucket/many/data", shards=2, force=True, jobs=1)
+    assert isinstance(tfrkit.open("s3://bucket/many/data")._set.shards, ListedShards)
+    monkeypatch.setattr(LIMITS, "table_text_nbytes", 1 << 20)
+    tfrkit.build(ROWS[:50], "s3://bucket/many/data", shards=2, force=True, jobs=1)
+    assert "many/data/_index/shards.bin" not in store.objects
+    assert len(tfrkit.open("s3://bucket/many/data")) == 50
