@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bindings/numpy_arrays.h"
+#include "engine/batch_source.h"
 
 namespace tfrkit {
 namespace {
@@ -72,6 +73,31 @@ nb::object WrapValues(Kind kind, Column* column) {
 nb::object WrapTensor(Kind kind, Column* column, const TensorExchange& exchange) {
   return kind == Kind::kInt64 ? ToTensor(std::move(column->ints), exchange)
                               : ToTensor(std::move(column->floats), exchange);
+}
+
+PackedColumns::PackedColumns(PoolVector<uint8_t>&& block, size_t num_rows, size_t max_columns,
+                             const TensorExchange* exchange)
+    : num_rows_(num_rows), exchange_(exchange), data_(block.data()) {
+  if (exchange_ == nullptr) {
+    owner_ = HoldValues(new PoolVector<uint8_t>(std::move(block)));
+    return;
+  }
+  tensors_ = std::make_shared<Tensors>();
+  tensors_->block = std::move(block);
+  tensors_->holders.resize(max_columns);
+}
+
+nb::object PackedColumns::Next(Kind kind) {
+  return kind == Kind::kInt64 ? NextOf<int64_t>() : NextOf<float>();
+}
+
+template <class T>
+nb::object PackedColumns::NextOf() {
+  // The block is aligned for any number.
+  T* const values = static_cast<T*>(static_cast<void*>(data_));
+  data_ += PackedSize(num_rows_ * sizeof(T));
+  if (exchange_ == nullptr) return ViewArray(values, num_rows_, owner_);
+  return MakeTensor(values, num_rows_, &tensors_->holders[num_tensors_++], tensors_, *exchange_);
 }
 
 nb::tuple WrapColumn(Kind kind, Column* column, nb::object values) {

@@ -39,11 +39,12 @@ class Engine {
   Engine(std::string_view kind, nb::sequence specs, const std::optional<nb::sequence>& known,
          const std::vector<bool>& plain, std::string_view verify, bool skips, size_t threads,
          uint64_t ahead_nbytes, size_t num_shards)
-      : plain_(plain), shards_(num_shards) {
+      : shards_(num_shards) {
     options_.kind = ToRecordKind(kind);
     options_.specs = ParseSpecs(specs, &kinds_);
     if (known.has_value()) options_.known = ParseNames(*known);
-    if (plain_.size() != kinds_.size()) throw nb::value_error("as many plain flags as specs are needed");
+    options_.plain = plain;
+    if (plain.size() != kinds_.size()) throw nb::value_error("as many plain flags as specs are needed");
     for (ColumnSpec& spec : options_.specs) spec.may_view = true;
     options_.verify = ToVerify(verify);
     options_.skips = skips;
@@ -125,9 +126,13 @@ class Engine {
   }
   void EndFeed() { engine().EndFeed(); }
 
+  void CopyValues(const std::vector<size_t>& columns) {
+    for (const size_t column : columns) options_.specs.at(column).may_view = false;
+  }
+
   void GiveTensors(nb::handle exchange) { exchange_ = FindExchange(exchange); }
 
-  // (num_rows, columns, faults), or None where the caller has to do something, or nothing more comes.
+  // (columns, num_rows, faults), or None where the caller has to do something, or nothing more comes.
   nb::object Take() {
     MadeBatch made;
     BatchEngine& engine = this->engine();
@@ -234,15 +239,20 @@ class Engine {
       }
       faults = std::move(listed);
     }
-    if (made->failed) return nb::make_tuple(nb::none(), *made->failed, faults);
+    if (made->failed) return nb::make_tuple(*made->failed, nb::none(), faults);
     ByteViews::Marks marks;
     if (!made->marks.empty()) {
       marks = std::make_shared<const std::vector<RecordMark>>(std::move(made->marks));
     }
+    std::optional<PackedColumns> packed;
+    if (!made->packed.empty())
+      packed.emplace(std::move(made->packed), made->num_rows, made->columns.size(), exchange_);
     nb::list columns;
     for (size_t i = 0; i < made->columns.size(); ++i) {
       Column* const column = &made->columns[i];
-      if (plain_[i]) {
+      if (options_.plain[i] && packed) {
+        columns.append(packed->Next(kinds_[i]));
+      } else if (options_.plain[i]) {
         columns.append(exchange_ == nullptr ? WrapValues(kinds_[i], column)
                                             : WrapTensor(kinds_[i], column, *exchange_));
       } else if (kinds_[i] == Kind::kBytes && column->byte_offsets.empty()) {
@@ -251,7 +261,7 @@ class Engine {
         columns.append(WrapColumn(kinds_[i], column));
       }
     }
-    return nb::make_tuple(made->num_rows, columns, faults);
+    return nb::make_tuple(columns, made->num_rows, faults);
   }
 
   // Views hold the maps they point into. Values of shards that are no map are copied, with all the others.
@@ -294,7 +304,6 @@ class Engine {
 
   EngineOptions options_;
   std::vector<Kind> kinds_;
-  std::vector<bool> plain_;
   const TensorExchange* exchange_ = nullptr;
   std::deque<HeldShard> shards_;  // from `first_shard_` on
   uint32_t first_shard_ = 0;
@@ -317,6 +326,9 @@ void BindEngine(nb::module_& m) {
                    "known: typing.Sequence[tuple[bytes, bool]] | None, plain: typing.Sequence[bool], verify: "
                    "str, skips: bool, threads: int, ahead_nbytes: int, num_shards: int) -> None"),
            "`specs` and `known` as for ColumnBuilder. A column that is `plain` comes as its values alone.")
+      .def("copy_values", &Engine::CopyValues, nb::arg("columns"),
+           "Copy large bytes values of these columns at once, instead of viewing them. Before `read_...`.",
+           nb::sig("def copy_values(self, columns: typing.Sequence[int]) -> None"))
       .def("read_in_order", &Engine::ReadInOrder, nb::arg("batch_size"),
            "Read all frames in file order; `set_span` gives the shards.")
       .def("read_pieces", &Engine::ReadPieces, nb::arg("batch_size"),
@@ -352,10 +364,10 @@ void BindEngine(nb::module_& m) {
            "its version is not known.")
       .def(
           "take", &Engine::Take,
-          nb::sig("def take(self) -> tuple[int | None, typing.Any, list[tuple[int, int, int, Fault | None]] "
+          nb::sig("def take(self) -> tuple[typing.Any, typing.Any, list[tuple[int, int, int, Fault | None]] "
                   "| None] | None"),
-          "The next batch: (number of rows, columns, faults as (shard, record, offset, Fault or None for out "
-          "of memory)); (None, shard, faults) at a shard that failed. None where shards are wanted, the "
+          "The next batch: (columns, number of rows, faults as (shard, record, offset, Fault or None for out "
+          "of memory)); (shard, None, faults) at a shard that failed. None where shards are wanted, the "
           "engine is hungry or foreign, or the pass is over.")
       .def("take_wanted", &Engine::TakeWanted, "Shards to open now.",
            nb::sig("def take_wanted(self) -> list[int]"))

@@ -29,16 +29,27 @@ constexpr int NumpyType() {
 // such functions. `data` must be valid as long as `owner` lives.
 nb::object MakeNumpyArray(int type, void* data, size_t size, nb::handle owner);
 
+// The same of numbers.
+template <class T>
+nb::object ViewArray(T* data, size_t size, nb::handle owner) {
+  static_assert(NumpyType<T>() >= 0);
+  nb::object array = MakeNumpyArray(NumpyType<T>(), data, size, owner);
+  if (array.is_valid()) return array;
+  return nb::cast(Array<T>(data, {size}, owner));
+}
+
+// A capsule that owns the values.
+template <class T>
+nb::capsule HoldValues(PoolVector<T>* owned) {
+  return nb::capsule(owned, [](void* p) noexcept { delete static_cast<PoolVector<T>*>(p); });
+}
+
 // An array that owns the values.
 template <class T>
 nb::object WrapArray(PoolVector<T>&& values) {
-  static_assert(NumpyType<T>() >= 0);
   if (values.empty()) return nb::cast(ToArray(std::move(values)));
   auto* owned = new PoolVector<T>(std::move(values));
-  const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<PoolVector<T>*>(p); });
-  nb::object array = MakeNumpyArray(NumpyType<T>(), owned->data(), owned->size(), owner);
-  if (array.is_valid()) return array;
-  return nb::cast(Array<T>(owned->data(), {owned->size()}, owner));
+  return ViewArray(owned->data(), owned->size(), HoldValues(owned));
 }
 
 }  // namespace tfrkit

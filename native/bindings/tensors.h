@@ -5,7 +5,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "core/base/pool.h"
@@ -42,25 +44,26 @@ inline const TensorExchange* FindExchange(nb::handle capsule) {
   return found;
 }
 
-// A DLManagedTensorVersioned, and after it the values it describes.
-template <class T>
+// A DLManagedTensorVersioned, and after it what it points to.
 struct TensorHolder {
   TensorVersion version = kTensorVersion;
   void* context = nullptr;
-  void (*deleter)(TensorHolder*) = [](TensorHolder* self) { delete self; };  // needs no interpreter lock
-  uint64_t flags = 0;                                                        // it may be written to
+  // Needs no interpreter lock. The holder is part of its owner.
+  void (*deleter)(TensorHolder*) = [](TensorHolder* self) { const auto owner = std::move(self->owner); };
+  uint64_t flags = 0;  // it may be written to
   nb::dlpack::dltensor tensor{};
-  PoolVector<T> values;
+  std::shared_ptr<void> owner;
   int64_t size = 0;
   int64_t stride = 1;
 };
 
+// A one-dimensional tensor over memory of `owner`, which `holder` is part of, too.
 template <class T>
-nb::object ToTensor(PoolVector<T>&& values, const TensorExchange& exchange) {
-  auto* holder = new TensorHolder<T>();
-  holder->values = std::move(values);
-  holder->size = static_cast<int64_t>(holder->values.size());
-  holder->tensor.data = holder->values.data();
+nb::object MakeTensor(T* data, size_t size, TensorHolder* holder, std::shared_ptr<void> owner,
+                      const TensorExchange& exchange) {
+  holder->owner = std::move(owner);
+  holder->size = static_cast<int64_t>(size);
+  holder->tensor.data = data;
   holder->tensor.device = {nb::device::cpu::value, 0};
   holder->tensor.ndim = 1;
   holder->tensor.dtype = nb::dtype<T>();
@@ -69,6 +72,17 @@ nb::object ToTensor(PoolVector<T>&& values, const TensorExchange& exchange) {
   void* object = nullptr;
   if (exchange.import_tensor(holder, &object) != 0) nb::raise_python_error();
   return nb::steal(static_cast<PyObject*>(object));
+}
+
+template <class T>
+nb::object ToTensor(PoolVector<T>&& values, const TensorExchange& exchange) {
+  struct Owner {
+    PoolVector<T> values;
+    TensorHolder holder;
+  };
+  const auto owner = std::make_shared<Owner>();
+  owner->values = std::move(values);
+  return MakeTensor(owner->values.data(), owner->values.size(), &owner->holder, owner, exchange);
 }
 
 }  // namespace tfrkit

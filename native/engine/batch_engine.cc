@@ -1,6 +1,7 @@
 #include "engine/batch_engine.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -17,6 +18,10 @@ constexpr uint64_t kAheadPerThread = 4;
 // _limits.py is that of Python.
 constexpr uint64_t kReleaseNbytes = uint64_t{16} << 20;
 
+// A thread tries so often to get the lock before it sleeps, and counts so far in between: 1 µs in all.
+constexpr int kLockTries = 50;
+constexpr int kLockPause = 50;
+
 template <class T>
 uint64_t SizeOf(const PoolVector<T>& values) {
   return values.size() * sizeof(T);
@@ -26,6 +31,37 @@ uint64_t SizeOf(const Column& column) {
   return SizeOf(column.ints) + SizeOf(column.floats) + SizeOf(column.bytes) + SizeOf(column.byte_offsets) +
          SizeOf(column.views) + SizeOf(column.splits) + SizeOf(column.list_splits) + SizeOf(column.presence) +
          SizeOf(column.frame_presence);
+}
+
+// Batches up to this size are packed; in larger ones, making an array of each column costs nothing.
+constexpr uint64_t kMaxPackedNbytes = uint64_t{1} << 20;
+
+ByteView NumbersOf(const Column& column) {
+  const bool is_int = !column.ints.empty();
+  return {static_cast<const uint8_t*>(is_int ? static_cast<const void*>(column.ints.data())
+                                             : static_cast<const void*>(column.floats.data())),
+          is_int ? SizeOf(column.ints) : SizeOf(column.floats)};
+}
+
+// Copies plain columns to one block. The thread that takes the batch then frees one, and none that other
+// threads allocated from at the same time.
+void Pack(const std::vector<bool>& plain, MadeBatch* made) {
+  size_t num_plain = 0, nbytes = 0;
+  for (size_t i = 0; i < plain.size(); ++i) {
+    if (!plain[i]) continue;
+    ++num_plain;
+    nbytes += PackedSize(NumbersOf(made->columns[i]).size());
+  }
+  if (num_plain < 2 || nbytes == 0 || nbytes > kMaxPackedNbytes || !made->packed.Resize(nbytes)) return;
+  uint8_t* target = made->packed.data();
+  for (size_t i = 0; i < plain.size(); ++i) {
+    if (!plain[i]) continue;
+    Column& column = made->columns[i];
+    const ByteView numbers = NumbersOf(column);
+    std::memcpy(target, numbers.data(), numbers.size());
+    target += PackedSize(numbers.size());
+    column = Column();
+  }
 }
 
 }  // namespace
@@ -50,6 +86,18 @@ uint64_t BatchEngine::Limit() const {
   const uint64_t threads = options_.threads;
   if (last_nbytes_ == 0) return threads + 1;
   return std::max(threads, std::min(kAheadPerThread * threads, options_.ahead_nbytes / last_nbytes_));
+}
+
+// The lock is held for a fraction of a microsecond, and a thread that goes to sleep over it needs many to
+// wake up. So it tries some times first.
+std::unique_lock<std::mutex> BatchEngine::Lock() {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  for (int tries = 0; !lock.owns_lock() && tries < kLockTries; ++tries) {
+    for (int wait = 0; wait < kLockPause; ++wait) std::atomic_signal_fence(std::memory_order_seq_cst);
+    (void)lock.try_lock();
+  }
+  if (!lock.owns_lock()) lock.lock();
+  return lock;
 }
 
 // With the lock held. Threads that cannot be started are done without.
@@ -94,7 +142,7 @@ bool BatchEngine::WaitForArrival(std::unique_lock<std::mutex>* lock, uint64_t* n
 // Jobs are cut in order, by one worker at a time, which cuts for all that are idle before it goes to work:
 // handing the cutting on from thread to thread would cost more than a short job.
 bool BatchEngine::NextJob(Job* job) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock = Lock();
   ++num_idle_;
   for_workers_.wait(
       lock, [&] { return is_closed_ || !jobs_.empty() || (!is_cutting_ && (num_batches_ || HasRoom())); });
@@ -131,14 +179,18 @@ bool BatchEngine::NextJob(Job* job) {
     ++num_claimed_;
     if (jobs_.size() < num_idle_ && HasRoom() && !num_batches_) {
       jobs_.push_back(std::move(next));
+      lock.unlock();
       for_workers_.notify_one();
+      lock.lock();
       continue;
     }
     *job = std::move(next);
     is_cutting_ = false;
-    if (num_batches_) {
+    const bool is_over = num_batches_.has_value(), has_room = HasRoom();
+    lock.unlock();
+    if (is_over) {
       for_workers_.notify_all();
-    } else if (HasRoom()) {
+    } else if (has_room) {
       for_workers_.notify_one();
     }
     return true;
@@ -156,7 +208,7 @@ bool BatchEngine::WorkOnce(Workbench* bench) {
   }
   MadeBatch made;
   Make(bench, &job, &made);
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock = Lock();
   if (is_closed_) return false;
   last_nbytes_ = std::max<uint64_t>(1, made.nbytes);
   if (made.IsLast(options_.skips)) {
@@ -165,7 +217,9 @@ bool BatchEngine::WorkOnce(Workbench* bench) {
     for_workers_.notify_all();
   }
   slots_[job.number % slots_.size()] = std::move(made);
-  if (num_waiting_consumers_ != 0 && job.number == num_taken_) for_consumers_.notify_all();
+  const bool is_awaited = num_waiting_consumers_ != 0 && job.number == num_taken_;
+  lock.unlock();
+  if (is_awaited) for_consumers_.notify_all();
   return true;
 }
 
@@ -174,6 +228,8 @@ void BatchEngine::Make(Workbench* bench, Job* job, MadeBatch* made) {
     source_->Fill(bench, job, options_.verify, options_.skips, made);
     made->num_rows = bench->builder.num_rows();
     made->columns = bench->builder.Finish();
+    Pack(options_.plain, made);
+    made->nbytes = SizeOf(made->packed);
     for (const Column& column : made->columns) made->nbytes += SizeOf(column);
   } catch (const std::bad_alloc&) {
     bench->builder.Finish();
@@ -231,8 +287,9 @@ BatchEngine::Status BatchEngine::MakeHere(MadeBatch* made) {
 }
 
 BatchEngine::Status BatchEngine::Take(std::chrono::milliseconds patience, MadeBatch* made) {
+  bool wakes_worker = false, wakes_consumer = false;
   {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock = Lock();
     if (workers_.empty()) {
       lock.unlock();
       const std::lock_guard alone(alone_mutex_);
@@ -268,11 +325,11 @@ BatchEngine::Status BatchEngine::Take(std::chrono::milliseconds patience, MadeBa
     // Waking a thread takes longer than taking a batch: one is woken when there is work for several, which it
     // cuts and wakes the others for.
     const uint64_t limit = Limit();
-    if (num_idle_ != 0 && num_claimed_ - num_taken_ + std::max<uint64_t>(1, limit / 4) <= limit) {
-      for_workers_.notify_one();
-    }
-    if (num_waiting_consumers_ != 0) for_consumers_.notify_one();
+    wakes_worker = num_idle_ != 0 && num_claimed_ - num_taken_ + std::max<uint64_t>(1, limit / 4) <= limit;
+    wakes_consumer = num_waiting_consumers_ != 0;
   }
+  if (wakes_worker) for_workers_.notify_one();
+  if (wakes_consumer) for_consumers_.notify_one();
   return Status::kBatch;
 }
 

@@ -23,6 +23,7 @@ struct EngineOptions {
   RecordKind kind = RecordKind::kExample;
   std::vector<ColumnSpec> specs;
   std::optional<std::vector<KnownName>> known;  // as for ColumnBuilder
+  std::vector<bool> plain;                      // by spec: one number per row; none of them if empty
   Verify verify = Verify::kAll;
   bool skips = false;         // damaged records are left out and listed; else the first one ends the pass
   size_t threads = 0;         // 0: batches are made by the thread that takes them
@@ -82,6 +83,7 @@ class BatchEngine {
   bool is_hungry() const;
 
  private:
+  std::unique_lock<std::mutex> Lock();
   void Start();
   void Work(Workbench* bench);
   // Makes one batch; false where there is nothing more to do.

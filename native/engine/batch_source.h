@@ -33,9 +33,18 @@ struct RecordMark {
   uint32_t crc;
 };
 
+// Where the numbers of a column in MadeBatch::packed start.
+inline constexpr size_t kPackedAlignment = 64;
+inline size_t PackedSize(size_t nbytes) {
+  return (nbytes + kPackedAlignment - 1) / kPackedAlignment * kPackedAlignment;
+}
+
 // A batch as a worker leaves it.
 struct MadeBatch {
   std::vector<Column> columns;
+  // Plain columns one after the other, each from a multiple of kPackedAlignment on; they are empty in
+  // `columns` then. Empty where the batch is large, or has fewer than two of them.
+  PoolVector<uint8_t> packed;
   uint64_t num_rows = 0;
   uint64_t nbytes = 0;
   std::vector<RowFault> faults;    // in order; only the last one where damage is not skipped

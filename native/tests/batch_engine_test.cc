@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -20,7 +21,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Shards of Examples with one feature "n", the number of the record in the dataset.
+// Shards of Examples with the features "n", the number of the record in the dataset, and "f", half of it.
 class Shards {
  public:
   explicit Shards(std::vector<uint64_t> sizes) {
@@ -31,9 +32,11 @@ class Shards {
       std::vector<uint64_t> offsets;
       for (uint64_t i = 0; i < size; ++i) {
         const int64_t value = static_cast<int64_t>(number++);
-        const NamedFeature feature{"n", {Kind::kInt64, {&value, 1}, {}, {}}};
+        const float half = static_cast<float>(value) / 2;
+        const NamedFeature features[] = {{"f", {Kind::kFloat, {}, {&half, 1}, {}}},
+                                         {"n", {Kind::kInt64, {&value, 1}, {}, {}}}};
         PoolVector<uint8_t> record;
-        CHECK(AppendExample({&feature, 1}, &record));
+        CHECK(AppendExample(features, &record));
         offsets.push_back(frames.size());
         AppendSlowFrame({record.data(), record.size()}, &frames);
       }
@@ -200,6 +203,40 @@ TEST(BatchEngine, StreamGivesEveryRecordInFileOrderForAnyNumberOfThreads) {
 }
 
 // Long enough for scouts, which find the frames of later batches.
+TEST(BatchEngine, ColumnsOfOneNumberLieInOneBlock) {
+  const Shards shards({100});
+  for (const size_t num_plain : {0, 1, 2}) {
+    EngineOptions options = Options(shards, 0);
+    options.specs.push_back({"f", Kind::kFloat, false, 1});
+    options.plain = {num_plain > 0, num_plain > 1};
+    BatchEngine engine(options, MakeStreamSource(60, Verify::kAll, 0));
+    for (const size_t num_rows : {60, 40}) {
+      MadeBatch made;
+      while (engine.Take(milliseconds(20), &made) == BatchEngine::Status::kWait) OpenWanted(shards, &engine);
+      CHECK_EQ(made.num_rows, num_rows);
+      const bool is_packed = num_plain == 2;
+      CHECK_EQ(made.packed.size(), is_packed ? PackedSize(8 * num_rows) + PackedSize(4 * num_rows) : 0);
+      CHECK_EQ(made.columns[0].ints.size(), is_packed ? 0 : num_rows);
+      CHECK_EQ(made.columns[1].floats.size(), is_packed ? 0 : num_rows);
+      const uint8_t* const ints =
+          is_packed ? made.packed.data()
+                    : static_cast<const uint8_t*>(static_cast<const void*>(made.columns[0].ints.data()));
+      const uint8_t* const floats =
+          is_packed ? made.packed.data() + PackedSize(8 * num_rows)
+                    : static_cast<const uint8_t*>(static_cast<const void*>(made.columns[1].floats.data()));
+      for (size_t row = 0; row < num_rows; ++row) {
+        const int64_t number = static_cast<int64_t>(row + (num_rows == 40 ? 60 : 0));
+        int64_t value;
+        float half;
+        std::memcpy(&value, ints + 8 * row, 8);
+        std::memcpy(&half, floats + 4 * row, 4);
+        CHECK_EQ(value, number);
+        CHECK_EQ(half, static_cast<float>(number) / 2);
+      }
+    }
+  }
+}
+
 TEST(BatchEngine, LongStreamGivesEveryRecordInFileOrderForAnyNumberOfThreads) {
   const Shards shards({9000, 3, 0, 12000, 700});
   for (const size_t threads : kThreadCounts) {

@@ -368,6 +368,11 @@ class BatchEngine:
         `specs` and `known` as for ColumnBuilder. A column that is `plain` comes as its values alone.
         """
 
+    def copy_values(self, columns: Sequence[int]) -> None:
+        """
+        Copy large bytes values of these columns at once, instead of viewing them. Before `read_...`.
+        """
+
     def read_in_order(self, batch_size: int) -> None:
         """Read all frames in file order; `set_span` gives the shards."""
 
@@ -412,9 +417,9 @@ class BatchEngine:
         Give plain columns as tensors of the framework whose `__dlpack_c_exchange_api__` this is; arrays if its version is not known.
         """
 
-    def take(self) -> tuple[int | None, Any, list[tuple[int, int, int, Fault | None]] | None] | None:
+    def take(self) -> tuple[Any, Any, list[tuple[int, int, int, Fault | None]] | None] | None:
         """
-        The next batch: (number of rows, columns, faults as (shard, record, offset, Fault or None for out of memory)); (None, shard, faults) at a shard that failed. None where shards are wanted, the engine is hungry or foreign, or the pass is over.
+        The next batch: (columns, number of rows, faults as (shard, record, offset, Fault or None for out of memory)); (shard, None, faults) at a shard that failed. None where shards are wanted, the engine is hungry or foreign, or the pass is over.
         """
 
     def take_wanted(self) -> list[int]:

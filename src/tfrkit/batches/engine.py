@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Any
 
@@ -91,8 +91,12 @@ class EnginePass:
         ahead_nbytes: int,
         inflaters: int = 0,
         exchange: Any = None,
+        used: Collection[str] = (),
     ) -> None:
-        """`inflaters` is the number of threads that inflate compressed shards for `read_in_order`."""
+        """`inflaters` is the number of threads that inflate compressed shards for `read_in_order`.
+
+        `used` are features whose values are all read in a step.
+        """
         self._shards: Sequence[Shard] = shard_set.shards
         self._records = shard_set.records
         self._decoder = fetcher.decoder
@@ -116,6 +120,7 @@ class EnginePass:
             threads=workers,
             ahead_nbytes=ahead_nbytes // 4 if inflaters else ahead_nbytes,
             num_shards=0 if inflaters else len(self._shards),
+            used=used,
         )
         if exchange is not None:
             self._engine.give_tensors(exchange)
@@ -167,31 +172,31 @@ class EnginePass:
 
     def __iter__(self) -> Iterator[Taken]:
         """Yield the columns of each batch, for `Decoder.assemble`."""
-        engine = self._engine
+        engine, take = self._engine, self._engine.take
+        is_fed, ahead = self._lists is not None, self._ahead
         try:
             while True:
-                if self._lists is not None:
+                if is_fed and self._lists is not None:
                     self._feed(self._lists)
-                if self._ahead is not None:
-                    self._feed_pieces(self._ahead)
-                taken = engine.take()
+                if ahead is not None:
+                    self._feed_pieces(ahead)
+                taken = take()
                 if taken is None:
                     if self._open_wanted() or (engine.is_hungry and not self.is_unheld):
                         continue
                     return
                 self._num_taken += 1
-                num_rows, columns, faults = taken
-                if faults is not None:
-                    self._note(faults)
-                if num_rows is None:
-                    raise self._failures[columns]
-                yield columns, num_rows, faults
+                if taken[2] is not None:
+                    self._note(taken[2])
+                if taken[1] is None:
+                    raise self._failures[taken[0]]
+                yield taken
         finally:
             try:
                 engine.close()
             finally:  # also if Ctrl-C comes now
-                if self._ahead is not None:
-                    self._ahead.close()
+                if ahead is not None:
+                    ahead.close()
 
     def _feed_pieces(self, ahead: FramesAhead) -> None:
         """Pass inflated frames to the engine while it has room. Wait for frames only if the engine waits for them."""

@@ -291,9 +291,9 @@ class BatchLoop:
         is_stream = self._order is None and is_alone and (row == 0 or self._shard_set.policy.on_error == "skip")
         given = threads if is_given else None
         has_engine = self.explain_no_engine(is_stream=is_stream, threads=given) is None
-        step_threads = threads
-        if (has_engine and not self._feeds_steps) or (is_stream and not has_engine and not self._has_steps):
-            step_threads = 1  # the reader has threads of its own
+        # The reader has threads of its own.
+        step_threads = 1 if is_stream and not has_engine and not self._has_steps else threads
+        jobs: Any  # finished batches, if the engine makes them, else jobs
         if is_stream:
             jobs = self._stream_engine(epoch, reading) if has_engine else self._stream(row, given)
             num_batches = None
@@ -303,12 +303,15 @@ class BatchLoop:
             jobs = self._run_plan(plan, order, epoch, numbers, reading)
             num_batches = len(numbers)
         with closing(jobs):
-            yield from run_steps(
-                jobs,
-                threads=step_threads,
-                num_batches=num_batches,
-                ahead_nbytes=how.ahead_nbytes // 2 if has_engine else how.ahead_nbytes,
-            )
+            if has_engine and not self._feeds_steps:
+                yield from jobs
+            else:
+                yield from run_steps(
+                    jobs,
+                    threads=step_threads,
+                    num_batches=num_batches,
+                    ahead_nbytes=how.ahead_nbytes // 2 if has_engine else how.ahead_nbytes,
+                )
         if warns:
             self.policy.warn_of_skipped()
 
@@ -350,33 +353,39 @@ class BatchLoop:
             ahead_nbytes=ahead_nbytes,
             inflaters=inflaters,
             exchange=reading.exchange,
+            used={name for stage in self._stages if isinstance(stage, DecodeFeatures) for name in stage.names},
         )
 
-    def _stream_engine(self, epoch: int, reading: _Reading) -> Generator[Job]:
-        """Read batches in file order without an index, with the native engine."""
-        how, stop = self._batching, 0
-        made = self._new_pass(None, reading).read_in_order(how.global_size)
+    def _stream_engine(self, epoch: int, reading: _Reading) -> Generator[Any]:
+        """Read batches in file order without an index, with the native engine. Yields jobs if they have steps."""
+        size, drop_last, stop = self._batching.global_size, self._batching.drop_last, 0
+        feeds_steps, assemble = self._feeds_steps, self.fetcher.decoder.assemble
+        made = self._new_pass(None, reading).read_in_order(size)
         for columns, num_rows, _ in made:
-            if num_rows < how.global_size and how.drop_last:
+            if num_rows < size and drop_last:
                 continue
             stop += num_rows
-            yield partial(self._assemble, columns, num_rows, stop, partial(_count_up, stop - num_rows, stop))
+            if feeds_steps:
+                yield partial(self._assemble, columns, num_rows, stop, partial(_count_up, stop - num_rows, stop))
+            else:
+                yield assemble(columns, num_rows), stop
         if made.is_foreign:
             plan = self.plan(stop, epoch)
             yield from self._run_plan(plan, self.order, epoch, range(plan.num_batches), reading)
 
     def _run_plan(
         self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range, reading: _Reading
-    ) -> Generator[Job]:
-        """Make the jobs that read the given batches of a plan."""
+    ) -> Generator[Any]:
+        """Read the given batches of a plan. Yields jobs if they have steps, or no engine."""
         if self.explain_no_engine(is_stream=False) is None:
             return self._run_engine(plan, order, epoch, numbers, reading)
         return (partial(self._make, plan, order, epoch, number) for number in numbers)
 
     def _run_engine(
         self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range, reading: _Reading
-    ) -> Generator[Job]:
-        """Make the jobs that read the given batches of a plan with the native engine."""
+    ) -> Generator[Any]:
+        """Read the given batches of a plan with the native engine. Yields jobs if they have steps."""
+        feeds_steps, assemble = self._feeds_steps, self.fetcher.decoder.assemble
 
         def find_numbers(made: EnginePass, number: int, faults: Faults | None) -> UInt64Array:
             found = order.at(plan.rows(number), epoch)
@@ -389,21 +398,24 @@ class BatchLoop:
             for columns, count, faults in made.read_plan(plan, order, epoch, numbers):
                 number, num_made = numbers[num_made], num_made + 1
                 stop = plan.stop_of(number)
-                yield partial(self._assemble, columns, count, stop, partial(find_numbers, made, number, faults))
+                if feeds_steps:
+                    yield partial(self._assemble, columns, count, stop, partial(find_numbers, made, number, faults))
+                else:
+                    yield assemble(columns, count), stop
             numbers = numbers[num_made:]
             if made.is_unheld:
-                yield from self._run_unheld(plan, order, epoch, numbers, reading.threads)
+                unheld = self._run_unheld(plan, order, epoch, numbers, reading.threads)
+                yield from (partial(_return, one) for one in unheld) if feeds_steps else unheld
             if not made.is_foreign:
                 return
 
     def _run_unheld(
         self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range, threads: int
-    ) -> Generator[Job]:
+    ) -> Iterator[Finished]:
         """Read the batches of a plan on Python threads, after the engine met a shard that it cannot pick from."""
         jobs = (partial(self._make, plan, order, epoch, number) for number in numbers)
         ahead_nbytes = self._batching.ahead_nbytes // 2
-        for made in run_steps(jobs, threads=threads, num_batches=len(numbers), ahead_nbytes=ahead_nbytes):
-            yield partial(_return, made)
+        return run_steps(jobs, threads=threads, num_batches=len(numbers), ahead_nbytes=ahead_nbytes)
 
     def _assemble(
         self, columns: list[Any], num_rows: int, stop: int, find_numbers: Callable[[], UInt64Array]

@@ -117,6 +117,11 @@ class DecodeFeatures:
         return DecodeFeatures(self._stage, leaves_images=True)
 
     @property
+    def names(self) -> set[str]:
+        """Features that are decoded."""
+        return set(self._stage.outputs())
+
+    @property
     def varying(self) -> set[str]:
         """Features whose shape varies between records."""
         return {name for name, (_, shape) in self._stage.outputs().items() if None in shape}

@@ -6,8 +6,7 @@ import hashlib
 import json
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfrkit.container.index import fingerprint_shard
 from tfrkit.container.shards import Shard
@@ -36,8 +35,7 @@ def fingerprint_order(order: Order) -> str:
     return hashlib.blake2b(json.dumps(order.describe()).encode(), digest_size=8).hexdigest()
 
 
-@dataclass(frozen=True)
-class Position:
+class Position(NamedTuple):
     """A position in the sequence of all epochs: the rows of `epoch` before `row` were delivered."""
 
     epoch: int = 0

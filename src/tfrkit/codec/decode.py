@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -77,10 +77,20 @@ class Decoder:
         return _row_values(collated, spec)
 
     def new_engine(
-        self, *, verify: Verify, skips: bool, threads: int, ahead_nbytes: int, num_shards: int
+        self,
+        *,
+        verify: Verify,
+        skips: bool,
+        threads: int,
+        ahead_nbytes: int,
+        num_shards: int,
+        used: Collection[str] = (),
     ) -> _native.BatchEngine:
-        """Create a native engine that makes columns for `assemble`. With 0 threads it runs on the caller's thread."""
-        return _native.BatchEngine(
+        """Create a native engine that makes columns for `assemble`. With 0 threads it runs on the caller's thread.
+
+        Large bytes values of `used` features, which are read in any case, are copied while they are in the cache.
+        """
+        engine = _native.BatchEngine(
             self._schema.kind,
             self._native_specs,
             self._known,
@@ -91,6 +101,8 @@ class Decoder:
             ahead_nbytes,
             num_shards,
         )
+        engine.copy_values([index for index, (name, _) in enumerate(self._specs) if name in used])
+        return engine
 
     def take_batch(self, builder: _native.ColumnBuilder) -> Batch:
         """Empty a builder into a batch."""

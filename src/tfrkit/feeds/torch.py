@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any, ClassVar, Protocol
 
@@ -283,7 +282,7 @@ class TorchBatches(_TorchDataset):
         """Return the state of this worker, a JSON value under 1 KB."""
         _, num_workers = _find_worker()
         if num_workers == 1:
-            return self._loop.save(replace(self._start, row=self._row))
+            return self._loop.save(self._start._replace(row=self._row))
         state = self._loop.save(self._start)
         return {**state, "given": self._num_given, "num_workers": num_workers} if self._num_given else state
 

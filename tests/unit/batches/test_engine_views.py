@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import pickle
 import shutil
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import tfrkit as tfr
 from tfrkit import _native
@@ -207,6 +209,34 @@ def test_values_of_memory_that_is_no_map_are_copied(path: Path) -> None:
     for start in range(0, NUM_ROWS, BATCH):
         taken = engine.take()
         assert taken is not None
-        assert not isinstance(taken[1][0][0], _native.ByteViews)
-        column = BytesColumn(*taken[1][0][0])
+        assert not isinstance(taken[0][0][0], _native.ByteViews)
+        column = BytesColumn(*taken[0][0][0])
         assert list(column) == [make_value(number) for number in range(start, start + BATCH)]
+
+
+def encode_png(pixels: Any) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, "PNG")
+    return out.getvalue()
+
+
+def test_images_that_are_decoded_are_copied_when_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pixels = np.random.default_rng(1).integers(0, 256, (NUM_ROWS, 64, 64, 3), dtype=np.uint8)
+    path = tmp_path / "images.tfrecord"
+    with tfr.Writer(path) as writer:
+        for image in pixels:
+            writer.write({"image": encode_png(image), "other": bytes(9000)})
+    seen = []
+    wrap = _native.BatchEngine.take
+
+    def note(self: Any) -> Any:
+        taken = wrap(self)
+        if taken is not None:
+            seen.append([isinstance(column[0], _native.ByteViews) for column in taken[0]])
+        return taken
+
+    monkeypatch.setattr(_native.BatchEngine, "take", note)
+    made = [batch["image"] for batch in tfr.open(path).decode(image=True).batch(BATCH, threads=2)]
+    assert np.array_equal(np.concatenate(made), pixels)
+    assert not any(is_viewed for is_viewed, _ in seen)
+    assert seen[-1][1]  # what no step decodes
