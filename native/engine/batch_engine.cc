@@ -18,7 +18,8 @@ constexpr uint64_t kAheadPerThread = 4;
 // _limits.py is that of Python.
 constexpr uint64_t kReleaseNbytes = uint64_t{16} << 20;
 
-// A thread tries so often to get the lock before it sleeps, and counts so far in between: 1 µs in all.
+// A thread tries so often to get the lock before it sleeps, and counts so far in between: about 1 µs in all,
+// not measured.
 constexpr int kLockTries = 50;
 constexpr int kLockPause = 50;
 
