@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tfrkit._version import VERSION
@@ -30,24 +30,24 @@ from tfrkit.storage.options import StorageOptions, given_options
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """Options of a build; see `build`."""
+    """Options of a build; `build` describes them and has their defaults."""
 
-    splits: Mapping[str, SplitSize] | None = None
-    shards: int | Mapping[str, int] | None = None
-    shard_size: int | str | None = None
-    seed: int = 0
-    order: RecordOrder | None = None
-    stratify: bool = False
-    group: str | None = None
-    compression: Compression | None = None
-    level: Level = "default"
-    keys: Mapping[str, str] = field(default_factory=dict)
-    on_bad: OnBad = "fail"
-    jobs: int | None = None
-    force: bool = False
-    engine: EngineName = "local"
-    engine_address: str | None = None
-    part: str | None = None
+    splits: Mapping[str, SplitSize] | None
+    shards: int | Mapping[str, int] | None
+    shard_size: int | str | None
+    seed: int
+    order: RecordOrder | None
+    stratify: bool
+    group: str | None
+    compression: Compression | None
+    level: Level
+    keys: Mapping[str, str]
+    on_bad: OnBad
+    jobs: int | None
+    force: bool
+    engine: EngineName
+    engine_address: str | None
+    part: str | None
 
     def __post_init__(self) -> None:
         if self.on_bad not in ("fail", "skip"):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import typer
 
+from tfrkit._limits import DEFAULT_SHARD_NBYTES
+from tfrkit.build.run import build
 from tfrkit.cli.options import COMPRESSION_METAVAR, EngineAddress, EngineOption, Force
 from tfrkit.cli.output import say
 from tfrkit.cli.progress import ProgressForm, ShownProgress
@@ -148,9 +151,12 @@ class Images:
         return ImageOptions(**{**vars(self), "resize": parse_dimensions(self.resize)})
 
 
+_DEFAULT: Any = SimpleNamespace(**(build.__kwdefaults__ or {}))
+
+
 @dataclass
 class Building:
-    """Options for making a dataset from the rows of any source, and for the report."""
+    """Options for making a dataset from the rows of any source, with the defaults of `build`, and for the report."""
 
     out: Annotated[
         str,
@@ -169,16 +175,22 @@ class Building:
             metavar="NAME=SIZE,...",
             help="Splits by ratio (.1), count (500) or list file (test.txt); the rest goes to train.",
         ),
-    ] = None
+    ] = _DEFAULT.splits
     shards: Annotated[
         str | None,
         typer.Option("--shards", metavar="N|NAME=N,...", help="Files per split, at most one per record."),
-    ] = None
+    ] = _DEFAULT.shards
     shard_size: Annotated[
         str | None,
-        typer.Option("--shard-size", metavar="SIZE", help="Approximate size of a file; 256MiB by default."),
-    ] = None
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the splits and of the order.")] = 0
+        typer.Option(
+            "--shard-size",
+            metavar="SIZE",
+            help=f"Approximate size of a file; {DEFAULT_SHARD_NBYTES >> 20}MiB by default.",
+        ),
+    ] = _DEFAULT.shard_size
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the splits and of the order.")] = (
+        _DEFAULT.seed
+    )
     order: Annotated[
         Literal["seeded", "source"] | None,
         typer.Option(
@@ -186,14 +198,16 @@ class Building:
             metavar="seeded|source",
             help="Shuffle the records, or keep their order; folders and splits are shuffled by default.",
         ),
-    ] = None
-    stratify: Annotated[bool, typer.Option("--stratify", help="Give every split the same share of each class.")] = False
+    ] = _DEFAULT.order
+    stratify: Annotated[bool, typer.Option("--stratify", help="Give every split the same share of each class.")] = (
+        _DEFAULT.stratify
+    )
     group: Annotated[
         str | None,
         typer.Option(
             "--group", metavar="REGEX", help="Inputs whose names match this with the same text stay in one split."
         ),
-    ] = None
+    ] = _DEFAULT.group
     compression: Annotated[
         str | None,
         typer.Option(
@@ -201,20 +215,22 @@ class Building:
             metavar=COMPRESSION_METAVAR,
             help="Compression of the shards; TensorFlow reads the first three.",
         ),
-    ] = None
-    keys: Annotated[list[str] | None, typer.Option("--keys", metavar="OLD=NEW,...", help="Rename features.")] = None
+    ] = _DEFAULT.compression
+    keys: Annotated[list[str] | None, typer.Option("--keys", metavar="OLD=NEW,...", help="Rename features.")] = (
+        _DEFAULT.keys
+    )
     on_bad: Annotated[
         Literal["fail", "skip"],
         typer.Option(
             "--on-bad", metavar="fail|skip", help="Bad inputs: list all and stop, or leave them out and exit 1."
         ),
-    ] = "fail"
+    ] = _DEFAULT.on_bad
     jobs: Annotated[
         int | None,
         typer.Option("--jobs", "-j", min=1, metavar="N", help="Worker processes; all processors by default."),
-    ] = None
-    engine: EngineOption = "local"
-    engine_address: EngineAddress = None
+    ] = _DEFAULT.jobs
+    engine: EngineOption = _DEFAULT.engine
+    engine_address: EngineAddress = _DEFAULT.engine_address
     part: Annotated[
         str | None,
         typer.Option(
@@ -222,14 +238,14 @@ class Building:
             metavar="I/N|finish",
             help="Make the shards of one of N parts, from 0; the part that makes the last shard finishes the dataset.",
         ),
-    ] = None
-    force: Force = False
+    ] = _DEFAULT.part
+    force: Force = _DEFAULT.force
     overwrite: Annotated[bool, typer.Option("--overwrite", hidden=True, help="Deprecated: --force.")] = False
     clean: Annotated[
         bool,
         typer.Option("--clean", help="Remove what an interrupted build left in OUT, uploads too, and build nothing."),
     ] = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read everything, write nothing.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read everything, write nothing.")] = _DEFAULT.dry_run
     progress: Annotated[
         ProgressForm,
         typer.Option("--progress", metavar="auto|bar|lines|json|none", help="How to show progress on stderr."),

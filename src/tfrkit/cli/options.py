@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
 from tfrkit.cli.output import Format, set_quiet
+from tfrkit.container.codecs import COMPRESSIONS, Compression
 
 Paths = Annotated[
     list[str],
@@ -71,8 +72,8 @@ Incomplete = Annotated[
     bool, typer.Option("--incomplete", help="Continue if shards of a set (-00000-of-00012) are missing.")
 ]
 
-CompressionChoice = Literal["none", "gzip", "gz", "zlib", "xz", "zstd"]
-COMPRESSION_METAVAR = "|".join(word for word in get_args(CompressionChoice) if word != "gz")
+CompressionChoice = Literal[Compression, "gz"]
+COMPRESSION_METAVAR = "|".join(COMPRESSIONS)
 CompressionOption = Annotated[
     CompressionChoice | None,
     typer.Option(

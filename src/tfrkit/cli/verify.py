@@ -10,8 +10,9 @@ from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import EngineAddress, EngineOption, Force, FormatOption, Jobs, Paths, Shape
 from tfrkit.cli.output import count_noun, print_document, print_line, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
+from tfrkit.ops.verify.result import KINDS
 
-HELP = """Check every checksum, parse every record, find missing shards.
+HELP = f"""Check every checksum, parse every record, find missing shards.
 
 \b
   tfr verify data/
@@ -29,8 +30,7 @@ tfrkit.json or TFDS's dataset_info.json, and a stale index are findings, too.
 --deep decodes every image and checks height, width and channels against it, the length of raw pixels against --shape,
 labels against class names, boxes against 0 to 1 (or the image, if they are in pixels), masks against the classes
 and the image, compares sha256, and lists duplicates, near duplicates (by a perceptual hash) and records that are in
-two splits. It keeps hashes only, at most 300 bytes per record. Kinds to --ignore: file, checksum, truncated,
-compression, parse, set, index, schema, image, size, label, box, mask, duplicate, near_duplicate, leak.
+two splits. It keeps hashes only, at most 300 bytes per record. Kinds to --ignore: {", ".join(KINDS)}.
 
 JSON: ok, records, findings (shard, record, offset, cause, kind, other), counts (by kind), shards (shard,
 records, nbytes, findings), notes. record and offset are null if a finding is about a whole file; other is

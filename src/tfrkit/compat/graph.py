@@ -75,9 +75,7 @@ class Node:
         raise TypeError("a value of a graph is not known before it is run\n  compute it: session.run(value)")
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(
-            f"{name!r} of a value of a graph is not known before it is run\n  compute it: session.run(value)"
-        )
+        raise AttributeError(f"a value of a graph has no {name!r} before it is run\n  compute it: session.run(value)")
 
 
 def _binary(function: Callable[[Any, Any], Any], *, is_swapped: bool) -> Callable[[Node, Any], Node]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from tfrkit.engines.base import MAX_DEATHS, TaskQueue, Then, Tick, report_deaths
-from tfrkit.engines.worker import Answer, Terms, make_terms
+from tfrkit.engines.worker import Terms, WorkerReply, make_terms
 from tfrkit.errors import TfrkitError
 
 # Calls in flight per slot: one runs, the next one waits on its worker. Short tasks need more, to hide the way there.
@@ -101,7 +101,7 @@ class FuturesEngine:
 
 
 @dataclass(eq=False)
-class _Job:
+class _Pending:
     """A task that is handed out, with its calls in flight."""
 
     task: Any
@@ -113,7 +113,7 @@ class _Job:
 
 @dataclass(eq=False)
 class _Call:
-    job: _Job
+    job: _Pending
     future: Any
     # None while the call waits for a worker.
     started: float | None = None
@@ -127,7 +127,7 @@ class _Loop:
         self._then = then
         self._progress = progress
         self._queue = TaskQueue(())
-        self._again: deque[_Job] = deque()
+        self._again: deque[_Pending] = deque()
         self._calls: dict[Any, _Call] = {}
         self._waiting: deque[_Call] = deque()
         self._num_started = 0
@@ -168,7 +168,7 @@ class _Loop:
         window = min(self._slots * self._window(), self._engine.jobs or sys.maxsize)
         if window > _WINDOW * self._slots and len(self._calls) > window // 2:
             return  # short tasks are submitted many at a time, which takes most engines less time
-        jobs: list[_Job] = []
+        jobs: list[_Pending] = []
         while len(self._calls) + len(jobs) < window and (self._again or self._queue):
             jobs.append(self._again.popleft() if self._again else self._make_job(self._queue.take()))
         if jobs:
@@ -176,8 +176,8 @@ class _Loop:
             for job, future in zip(jobs, futures, strict=True):
                 self._note_call(job, future)
 
-    def _make_job(self, task: Any) -> _Job:
-        return _Job(task, self._cluster.dump(task))
+    def _make_job(self, task: Any) -> _Pending:
+        return _Pending(task, self._cluster.dump(task))
 
     def _window(self) -> int:
         if not self._seconds:
@@ -185,7 +185,7 @@ class _Loop:
         mean = sum(self._seconds) / len(self._seconds)
         return max(_WINDOW, min(_MAX_WINDOW, int(_WINDOW_SECONDS / max(mean, 1e-6))))
 
-    def _note_call(self, job: _Job, future: Any) -> None:
+    def _note_call(self, job: _Pending, future: Any) -> None:
         job.submitted = self._cluster.now()
         call = _Call(job, future)
         job.calls.append(call)
@@ -214,7 +214,7 @@ class _Loop:
         job = call.job
         self._forget(call)
         try:
-            answer = Answer(*self._cluster.take(future))
+            answer = WorkerReply(*self._cluster.take(future))
         except BaseException as error:
             death = self._cluster.explain(error)
             if death is None:
@@ -232,7 +232,7 @@ class _Loop:
         self._queue.put_first(self._then(job.task, answer.content))
         yield answer.content
 
-    def _bury(self, job: _Job, death: Death) -> None:
+    def _bury(self, job: _Pending, death: Death) -> None:
         job.deaths += death.num_workers
         self._slots_known_until = float("-inf")
         if job.deaths >= MAX_DEATHS:

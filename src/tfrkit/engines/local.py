@@ -46,7 +46,7 @@ class LocalEngine:
     ) -> Iterator[Any]:
         if self.jobs <= 1:
             return _run_here(tasks, then, progress, meanwhile)
-        return _Pool(self.jobs, then, progress).run(tasks, meanwhile)
+        return _Processes(self.jobs, then, progress).run(tasks, meanwhile)
 
 
 def _run_here(tasks: Iterable[Any], then: Then, progress: Tick, meanwhile: Iterator[None] | None) -> Iterator[Any]:
@@ -94,7 +94,7 @@ class _Worker:
         self.pipe.close()
 
 
-class _Pool:
+class _Processes:
     def __init__(self, jobs: int, then: Then, progress: Tick) -> None:
         import multiprocessing
 

@@ -35,7 +35,7 @@ class Terms(NamedTuple):
     tokens: tuple[tuple[str, bytes], ...]
 
 
-class Answer(NamedTuple):
+class WorkerReply(NamedTuple):
     """The answer of a worker: the result or the exception of a task, or the reason why it was refused."""
 
     kind: Literal["done", "failed", "refused"]
@@ -58,17 +58,17 @@ def identify_core() -> tuple[str, str]:
 
 
 def run_call(terms: Sequence[Any], payload: bytes, pickler: str) -> tuple[Any, ...]:
-    """Check the terms, run the task, and return an `Answer` as a plain tuple.
+    """Check the terms, run the task, and return an `WorkerReply` as a plain tuple.
 
     `pickler` is the module that opens `payload`: the one that comes with the engine.
     """
     return tuple(_answer(terms, payload, pickler))
 
 
-def _answer(terms: Sequence[Any], payload: bytes, pickler: str) -> Answer:
+def _answer(terms: Sequence[Any], payload: bytes, pickler: str) -> WorkerReply:
     reason = find_difference(Terms(*terms))
     if reason is not None:
-        return Answer("refused", f"{socket.gethostname()}, process {os.getpid()}: {reason}")
+        return WorkerReply("refused", f"{socket.gethostname()}, process {os.getpid()}: {reason}")
     # Workers of an engine start in folders of their own.
     if terms[2] and os.getcwd() != terms[2]:
         os.chdir(terms[2])
@@ -90,8 +90,8 @@ def _answer(terms: Sequence[Any], payload: bytes, pickler: str) -> Answer:
             loads(dumps(error))
         except (TypeError, AttributeError, ValueError):  # an error that cannot be sent
             error = RuntimeError(f"{type(error).__name__}: {error}")
-        return Answer("failed", error)
-    return Answer("done", result, (counts[0], counts[1], counts[2]), time.monotonic() - started)
+        return WorkerReply("failed", error)
+    return WorkerReply("done", result, (counts[0], counts[1], counts[2]), time.monotonic() - started)
 
 
 def find_difference(terms: Terms) -> str | None:

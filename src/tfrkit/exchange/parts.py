@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 from tfrkit.batches.survey import find_schema
 from tfrkit.codec.coerce import Floats
 from tfrkit.container.codecs import Compression
-from tfrkit.container.index import INDEX_FOLDER, index_path
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard, name_shard
 from tfrkit.errors import StorageError
 from tfrkit.outputs.dataset import Staging
+from tfrkit.outputs.shard import take_worker_shard
 from tfrkit.outputs.target import Target, name_dataset, require_output
 from tfrkit.sidecars.manifest import NewDataset, NewShard, write_manifest
 from tfrkit.sidecars.places import MANIFEST
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import explain_os_error
-from tfrkit.storage.temporaries import move_file, remove_tree
+from tfrkit.storage.temporaries import remove_tree
 from tfrkit.writer import Writer
 
 
@@ -89,7 +89,7 @@ class PartsOutput:
         with Staging(Target(self.out, as_file=False), names, sources=(), force=self.force) as staging:
             shards = []
             for part, shard in zip(ordered, names, strict=True):
-                self._move(part.path, staging.path(shard))
+                take_worker_shard(part.path, staging.path(shard))
                 nbytes = os.path.getsize(staging.path(shard))
                 shards.append(NewShard(shard, None, part.num_records, nbytes))
             schema = find_schema(Shard.open_all([staging.path(shard) for shard in names]), Policy())
@@ -101,17 +101,3 @@ class PartsOutput:
     def abort(self) -> None:
         """Remove everything that tasks wrote."""
         remove_tree(self.folder)
-
-    def _move(self, path: str, place: str) -> None:
-        try:
-            os.makedirs(os.path.join(os.path.dirname(place), INDEX_FOLDER), exist_ok=True)
-            move_file(index_path(path), index_path(place))
-            move_file(path, place)
-        except FileNotFoundError:
-            raise StorageError(
-                "a worker wrote a shard that this machine does not see",
-                shard=path,
-                hint="mount the same disk at the same path on every node",
-            ) from None
-        except OSError as error:
-            raise explain_os_error(error, place, verb="write") from None

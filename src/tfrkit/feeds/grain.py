@@ -11,9 +11,11 @@ from tfrkit.batches.loop import BatchLoop
 from tfrkit.batches.state import Position
 
 
-class _Rows(Protocol):
+class RowAccess(Protocol):
+    """Rows by number."""
+
     def __len__(self) -> int: ...
-    def __getitem__(self, index: int) -> Any: ...
+    def __getitem__(self, index: Any) -> Any: ...
 
 
 class GrainSource:
@@ -27,7 +29,7 @@ class GrainSource:
         >>> pipeline = grain.MapDataset.source(ds.to_grain()).shuffle(seed=7).map(parse).batch(32)
     """
 
-    def __init__(self, rows: _Rows, batches: BatchLoop) -> None:
+    def __init__(self, rows: RowAccess, batches: BatchLoop) -> None:
         import_or_explain("grain", "grain")
         self._rows = rows
         self._num_rows = len(rows)

@@ -10,12 +10,13 @@ import os
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from tfrkit._types import Row
 from tfrkit.batches.loop import BatchLoop
 from tfrkit.batches.state import Position, require_count
 from tfrkit.codec.decode import Batch
+from tfrkit.feeds.grain import RowAccess
 from tfrkit.feeds.loader import Loader, share_loop
 from tfrkit.feeds.torch_device import DeviceFeed
 from tfrkit.feeds.torch_tensors import OpenParcel, Parcel, convert_batch, convert_batches, find_exchange, load_torch
@@ -306,11 +307,6 @@ class TorchBatches(_TorchDataset):
         return TorchBatches, (self._loop,), state
 
 
-class _Rows(Protocol):
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: Any) -> Any: ...
-
-
 class TorchRows(_TorchDataset):
     """Rows as a map-style torch.utils.data.Dataset, for a DataLoader with a sampler.
 
@@ -323,7 +319,7 @@ class TorchRows(_TorchDataset):
 
     base = "Dataset"
 
-    def __init__(self, rows: _Rows) -> None:
+    def __init__(self, rows: RowAccess) -> None:
         self._rows = rows
 
     def __len__(self) -> int:

@@ -18,10 +18,12 @@ from tfrkit._types import UInt64Array
 from tfrkit.container.block_deflate import BlockDeflater
 from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import Compression, Deflater, Level
+from tfrkit.container.index import index_path
 from tfrkit.container.locate import save_known_index
-from tfrkit.errors import CorruptRecordError
+from tfrkit.errors import CorruptRecordError, StorageError
 from tfrkit.outputs.write_queue import NewFile, OutputFile, WriteQueue
 from tfrkit.storage.base import explain_os_error
+from tfrkit.storage.temporaries import move_file
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -195,3 +197,19 @@ def add_tallies(tallies: Sequence[Tally]) -> Tally:
     for tally in tallies:
         total += tally
     return total
+
+
+def take_worker_shard(path: str, place: str) -> None:
+    """Move a shard that a worker wrote, and its index, to `place`."""
+    try:
+        os.makedirs(os.path.dirname(index_path(place)), exist_ok=True)
+        move_file(index_path(path), index_path(place))
+        move_file(path, place)
+    except FileNotFoundError:
+        raise StorageError(
+            "a worker wrote a shard that this machine does not see",
+            shard=path,
+            hint="mount the same disk at the same path on every node",
+        ) from None
+    except OSError as error:
+        raise explain_os_error(error, place, verb="put the output in place") from None

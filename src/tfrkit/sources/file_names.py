@@ -203,10 +203,10 @@ def match_label(pattern: re.Pattern[str], key: str) -> str:
     """Return the label in the file name of a key; raises `SourceError` if there is none."""
     match = pattern.search(key.rpartition("/")[2])
     if match is None:
-        raise SourceError(f"label {pattern.pattern!r} does not match the file name")
+        raise SourceError(f"label pattern {pattern.pattern!r} does not match the file name")
     label = match["text" if "text" in pattern.groupindex else "class"]
     if not label:
-        raise SourceError(f"label {pattern.pattern!r} matches an empty label")
+        raise SourceError(f"label pattern {pattern.pattern!r} matches an empty text")
     try:
         label.encode()
     except UnicodeEncodeError:

@@ -47,7 +47,7 @@ class ProxyClient:
             [sys.executable, "-c", _START], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=1 << 20
         )
         self._lock = threading.Lock()
-        self._waiting: dict[int, _Answer] = {}
+        self._waiting: dict[int, _Reply] = {}
         self._num_sent = 0
         self._is_over = False
         # Through a pipe, so that the signature of an address is in no list of processes.
@@ -88,8 +88,8 @@ class ProxyClient:
         except (OSError, ValueError):  # ValueError: the pipe is closed
             raise StoreFault("refused", _ENDED) from None
 
-    def _ask(self, verb: str, *arguments: Any) -> _Answer:
-        answer = _Answer()
+    def _ask(self, verb: str, *arguments: Any) -> _Reply:
+        answer = _Reply()
         with self._lock:
             if self._is_over:
                 raise StoreFault("refused", _ENDED)
@@ -121,7 +121,7 @@ class ProxyClient:
                 answer.give({"fault": ("refused", _ENDED)}, b"")
 
 
-class _Answer:
+class _Reply:
     def __init__(self) -> None:
         self.is_here = threading.Event()
         self.head: dict[str, Any] = {}

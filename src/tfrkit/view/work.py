@@ -18,7 +18,7 @@ T = TypeVar("T")
 _MAX_WAITING = 4096
 
 
-class _Job:
+class _Call:
     __slots__ = ("call", "future", "key", "num_readers")
 
     def __init__(self, key: Hashable, call: Callable[[], Any]) -> None:
@@ -32,8 +32,8 @@ class Pool:
     """A fixed number of threads that take the newest job. Results are passed to the event loop of the caller."""
 
     def __init__(self, num_threads: int) -> None:
-        self._jobs: list[_Job] = []
-        self._by_key: dict[Hashable, _Job] = {}
+        self._jobs: list[_Call] = []
+        self._by_key: dict[Hashable, _Call] = {}
         self._ready = threading.Condition()
         self._is_closed = False
         self._threads = [
@@ -50,7 +50,7 @@ class Pool:
         """
         return self._wait(self._put(call, key))
 
-    async def _wait(self, job: _Job) -> Any:
+    async def _wait(self, job: _Call) -> Any:
         try:
             return await asyncio.wrap_future(_share(job.future))
         except asyncio.CancelledError:
@@ -60,13 +60,13 @@ class Pool:
                     self._forget(job)
             raise
 
-    def _put(self, call: Callable[[], Any], key: Hashable) -> _Job:
+    def _put(self, call: Callable[[], Any], key: Hashable) -> _Call:
         with self._ready:
             if self._is_closed:
                 raise RuntimeError("the pool is closed")
             job = self._by_key.get(key) if key is not None else None
             if job is None:
-                job = _Job(key, call)
+                job = _Call(key, call)
                 self._jobs.append(job)
                 if key is not None:
                     self._by_key[key] = job
@@ -81,7 +81,7 @@ class Pool:
             job.num_readers += 1
             return job
 
-    def _forget(self, job: _Job) -> None:
+    def _forget(self, job: _Call) -> None:
         if self._by_key.get(job.key) is job:
             del self._by_key[job.key]
         if job in self._jobs:
@@ -109,7 +109,7 @@ class Pool:
                 del result  # a waiting thread must not keep the last picture alive
             del job
 
-    def _end(self, job: _Job) -> None:
+    def _end(self, job: _Call) -> None:
         with self._ready:
             self._forget(job)
 

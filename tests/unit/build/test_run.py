@@ -240,7 +240,7 @@ def test_skipped_files_are_reported_with_reasons(spoiled, make_images, tmp_path,
     assert (report.found, report.written, len(report.skipped), report.ok) == (21, 18, 3, False)
     lines = [json.loads(line) for line in (tmp_path / "out/skipped.jsonl").read_text().splitlines()]
     assert {line["key"]: line["reason"] for line in lines} == {
-        "007.png": f"label {LABEL!r} does not match the file name",
+        "007.png": f"label pattern {LABEL!r} does not match the file name",
         "apple03.png": "expected an image, got 0 bytes",
         "orange05.png": "expected an image, got 8 bytes that start with b'no image'",
     }

@@ -88,5 +88,5 @@ def test_unevaluated_values_name_session_run() -> None:
     for use in (list, bool):
         with pytest.raises(TypeError, match="before it is run"):
             use(node)
-    with pytest.raises(AttributeError, match=r"'numpy' of a value of a graph(.|\n)*session.run"):
+    with pytest.raises(AttributeError, match=r"a value of a graph has no 'numpy'(.|\n)*session.run"):
         node.numpy()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tfrkit.engines.futures import Death, FuturesEngine
-from tfrkit.engines.worker import Answer
+from tfrkit.engines.worker import WorkerReply
 from tfrkit.errors import SourceError, TfrkitError
 
 
@@ -86,7 +86,9 @@ class VirtualCluster:
             attempt = self._attempts[task.key] = self._attempts.get(task.key, 0) + 1
             play = self.plays.get((task.key, attempt), self.plays.get(task.key, {}))
             future.worker, future.started = worker, self.time
-            future.answer = play.get("answer", Answer("done", task.key, (1, 10, 0), play.get("seconds", task.seconds)))
+            future.answer = play.get(
+                "answer", WorkerReply("done", task.key, (1, 10, 0), play.get("seconds", task.seconds))
+            )
             seconds = play.get("seconds", task.seconds)
             if worker not in self.stopped and seconds is not None:
                 heapq.heappush(self._events, (self.time + seconds, len(self.submitted), id(future), future))
@@ -224,7 +226,8 @@ def test_third_death_at_a_task_ends_the_job_and_names_shard_and_cause():
 
 def test_error_of_a_task_ends_the_job_after_running_tasks_finish():
     cluster = VirtualCluster(
-        num_workers=3, plays={"w1": {"answer": Answer("failed", SourceError("broken", shard="w1")), "seconds": 0.5}}
+        num_workers=3,
+        plays={"w1": {"answer": WorkerReply("failed", SourceError("broken", shard="w1")), "seconds": 0.5}},
     )
     finished = []
 
@@ -241,7 +244,7 @@ def test_error_of_a_task_ends_the_job_after_running_tasks_finish():
 
 
 def test_refused_worker_ends_the_job_by_name():
-    refused = Answer("refused", "node7, process 12: tfrkit 0.0.9, expected 0.1.0 as on the driver")
+    refused = WorkerReply("refused", "node7, process 12: tfrkit 0.0.9, expected 0.1.0 as on the driver")
     with pytest.raises(TfrkitError, match=r"a worker was refused: node7, process 12: tfrkit 0\.0\.9"):
         run(VirtualCluster(plays={"w0": {"answer": refused}}), works(3))
 

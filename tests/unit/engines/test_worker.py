@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tfrkit.engines import worker
 from tfrkit.engines.futures import make_entry
-from tfrkit.engines.worker import Answer, find_difference, make_terms, run_call
+from tfrkit.engines.worker import WorkerReply, find_difference, make_terms, run_call
 from tfrkit.errors import SourceError
 
 
@@ -36,7 +36,7 @@ class FailWithoutPickle(Where):
 def call(task, terms=None):
     import pickle
 
-    return Answer(*run_call(tuple(terms or make_terms()), pickle.dumps(task), "pickle"))
+    return WorkerReply(*run_call(tuple(terms or make_terms()), pickle.dumps(task), "pickle"))
 
 
 def test_task_runs_in_the_folder_of_the_driver_and_counts_are_added_up(tmp_path, monkeypatch):
@@ -66,7 +66,7 @@ def test_error_that_does_not_pickle_is_sent_as_text():
 
 def test_other_version_is_refused_before_the_task_is_opened():
     terms = make_terms()._replace(version="9.9")
-    answer = Answer(*run_call(tuple(terms), b"no pickle", "pickle"))
+    answer = WorkerReply(*run_call(tuple(terms), b"no pickle", "pickle"))
     assert answer.kind == "refused"
     assert "expected 9.9 as on the driver" in answer.content
     assert f"process {os.getpid()}" in answer.content

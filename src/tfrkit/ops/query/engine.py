@@ -66,7 +66,7 @@ def import_duckdb() -> ModuleType:
         return import_or_explain("duckdb", "sql")
 
 
-class Engine:
+class QueryEngine:
     """A running DuckDB. It is closed and its folder is removed when the last reference is dropped."""
 
     def __init__(self, duckdb: Any, memory: int) -> None:
@@ -90,20 +90,20 @@ class Engine:
 
 
 _lock = threading.Lock()
-_idle: list[Engine] = []  # the shared engine; empty before the first query and after a fork
+_idle: list[QueryEngine] = []  # the shared engine; empty before the first query and after a fork
 
 
-def get_engine(duckdb: Any, memory: int | None = None) -> Engine:
+def get_engine(duckdb: Any, memory: int | None = None) -> QueryEngine:
     """Return the shared engine of this process, or a new one if a memory limit is given.
 
     Keep a reference to it as long as one of its connections is used.
     """
     if memory is not None:
-        return Engine(duckdb, parse_memory(memory))
+        return QueryEngine(duckdb, parse_memory(memory))
     _register()
     with _lock:
         if not _idle:
-            _idle.append(Engine(duckdb, parse_memory(None)))
+            _idle.append(QueryEngine(duckdb, parse_memory(None)))
         return _idle[0]
 
 

@@ -18,19 +18,18 @@ from typing import Any, NamedTuple, Protocol
 from tfrkit.container.codecs import Compression, Level
 from tfrkit.container.index import INDEX_FOLDER, index_path
 from tfrkit.engines.base import Tick
-from tfrkit.errors import StorageError
 from tfrkit.ops.reshape.outputs import Outputs, OutShard
-from tfrkit.outputs.shard import OutputThreads, Tally, Written, add_tallies
+from tfrkit.outputs.shard import OutputThreads, Tally, Written, add_tallies, take_worker_shard
 from tfrkit.passes.shard_tasks import FileTask, Workers
 from tfrkit.progress import Progress
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import explain_os_error
-from tfrkit.storage.temporaries import make_scratch, move_file
+from tfrkit.storage.temporaries import make_scratch
 from tfrkit.storage.upload import upload_file
 from tfrkit.storage.work_folder import WorkFolder, take_shared
 
 
-class Part(Protocol):
+class OutputPart(Protocol):
     """The records of some output shards. It can be pickled, and names files instead of holding records."""
 
     def feed(self, outputs: Outputs, progress: Progress) -> tuple[Tally, Any]:
@@ -56,7 +55,7 @@ class ShardJob:
 
     folder: str
     shards: tuple[OutShard, ...]
-    part: Part
+    part: OutputPart
     compression: Compression
     level: Level
     queue_nbytes: int | None = None
@@ -139,7 +138,7 @@ class WorkerOutputs:
         """Run a round of tasks on workers that see the hidden folder; return their results in order."""
         return list(self.workers.run(tasks, self._progress.advance, sees=self._sees))
 
-    def write(self, parts: Sequence[tuple[Sequence[int], Part]]) -> Tally:
+    def write(self, parts: Sequence[tuple[Sequence[int], OutputPart]]) -> Tally:
         """Write the shards with these numbers from each part; return the tally of the frames read."""
         jobs = [
             ShardJob(
@@ -180,18 +179,7 @@ class WorkerOutputs:
         """Move a shard and its index to the staging folder."""
         name = os.path.basename(written.path)
         place = self._staging.path(name)
-        try:
-            os.makedirs(self._staging.path(INDEX_FOLDER), exist_ok=True)
-            move_file(index_path(written.path), index_path(place))
-            move_file(written.path, place)
-        except FileNotFoundError:
-            raise StorageError(
-                "a worker wrote a shard that this machine does not see",
-                shard=place,
-                hint="mount the same disk at the same path on every node",
-            ) from None
-        except OSError as error:
-            raise explain_os_error(error, place, verb="put the output in place") from None
+        take_worker_shard(written.path, place)
         self._written[name] = Written(place, written.nbytes, written.tally)
         self._staging.take(place)
 

@@ -29,7 +29,7 @@ from tfrkit.errors import StorageError
 from tfrkit.ops.reshape.buckets import OpenBucket
 from tfrkit.ops.reshape.direct_picks import DirectPicks, gather_shard
 from tfrkit.ops.reshape.layout import Group
-from tfrkit.ops.reshape.on_workers import Part, Ticks, WorkerOutputs
+from tfrkit.ops.reshape.on_workers import OutputPart, Ticks, WorkerOutputs
 from tfrkit.ops.reshape.outputs import Outputs
 from tfrkit.ops.reshape.shuffle_plan import ShufflePlan
 from tfrkit.outputs.shard import Tally, add_tallies
@@ -97,7 +97,9 @@ def shuffle_on_workers(
     names = [name for _, written in made for name in written]
     listed = os.path.join(outputs.folder, "runs.json")
     write_shared(listed, json.dumps(names))
-    parts: list[tuple[Sequence[int], Part]] = [([number], MergedPart(place, listed, number)) for number in numbers]
+    parts: list[tuple[Sequence[int], OutputPart]] = [
+        ([number], MergedPart(place, listed, number)) for number in numbers
+    ]
     outputs.write(parts)
     return add_tallies([tally for tally, _ in made])
 

@@ -78,7 +78,7 @@ def test_tables_of_one_connection_are_not_those_of_another() -> None:
 
 def test_engine_takes_its_folder_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    engine = query_engine.Engine(duckdb, 64 << 20)
+    engine = query_engine.QueryEngine(duckdb, 64 << 20)
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".lock", ".tmp"]
     assert engine.connect().execute("select 1").fetchall() == [(1,)]
     del engine
