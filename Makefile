@@ -188,11 +188,11 @@ build/view/axe.min.js: Makefile
 
 .PHONY: remote-test
 remote-test: .venv-remote/.installed build/azurite/.installed  ## object storage: S3, GCS, Azure and HTTP on servers of this machine, with faults (TIMES=100: that many kills)
-	tests/remote/install_nginx.sh
+	tests/remote/install_tools.sh
 	TFR_KILLS=$(or $(TIMES),3) .venv-remote/bin/python -m pytest tests/remote -n $(JOBS) $(ARGS)
 
 build/azurite/.installed: Makefile
-	@command -v npm >/dev/null || { echo 'remote-test needs npm, for $(AZURITE)' >&2; exit 1; }
+	tests/remote/install_tools.sh
 	npm install --silent --no-audit --no-fund --no-save --prefix build/azurite $(AZURITE)
 	touch $@
 
@@ -216,7 +216,7 @@ interop: .venv-interop/.installed  ## real TensorFlow and TFDS read what we writ
 
 .PHONY: cluster
 cluster: .venv-cluster/.installed  ## builds and verbs on real Ray and Dask clusters, with killed and stopped workers; LONG=1: 20 kills each
-	.venv-cluster/bin/python -m pytest tests/cluster --ignore=tests/cluster/spark $(ARGS)
+	LONG=$(LONG) .venv-cluster/bin/python -m pytest tests/cluster --ignore=tests/cluster/spark $(ARGS)
 
 .PHONY: spark
 spark: .venv-spark/.installed  ## TFRecords in a real Spark on this machine; needs Java 17

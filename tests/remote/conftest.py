@@ -6,6 +6,7 @@ import importlib.util
 import itertools
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 if importlib.util.find_spec("obstore") is None or importlib.util.find_spec("moto") is None:
     collect_ignore_glob = ["test_*.py"]  # `make remote-test` has them
 
-from servers import FaultServer, Started, make_container, start_azurite, start_moto, start_nginx
+from servers import FaultServer, Started, make_container, start_anywhere, start_azurite, start_moto, start_nginx
 
 BUCKET = "bucket"
 _numbers = itertools.count()
@@ -24,7 +25,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def _fault_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
-    with FaultServer(tmp_path_factory.mktemp("fault")) as server:
+    with start_anywhere(partial(FaultServer, tmp_path_factory.mktemp("fault"))) as server:
         yield server
 
 
