@@ -54,6 +54,8 @@ def check_links(path: Path) -> list[str]:
                     found.append(f"{name}:{number}: {target} is not in {EXTERNAL.relative_to(ROOT)}")
             elif not file.exists():
                 found.append(f"{name}:{number}: {target} leads nowhere")
+            elif path.is_relative_to(DOCS) and not file.resolve().is_relative_to(DOCS):
+                found.append(f"{name}:{number}: {target} leads out of docs, and the site has nothing else")
             elif anchor and anchor not in list_anchors(file):
                 found.append(f"{name}:{number}: {target}: no such heading")
     return found
@@ -115,11 +117,11 @@ def read_interface() -> tuple[frozenset[str], frozenset[str]]:
 
 
 def find_lonely(limit: int = 3) -> list[str]:
-    """Pages that take more than `limit` clicks from the first page, or cannot be reached at all."""
+    """Pages that take more than `limit` clicks from the first page; the list of all pages does not count."""
     reached = {DOCS / "index.md"}
     edge = set(reached)
     for _ in range(limit):
-        edge = {target for path in edge for target in follow(path)} - reached
+        edge = {target for path in edge if path.name != "contents.md" for target in follow(path)} - reached
         reached |= edge
     return [path.relative_to(ROOT).as_posix() for path in DOCS.rglob("*.md") if path not in reached]
 

@@ -41,10 +41,9 @@ def add_tree(app: Sphinx, name: str, source: list[str]) -> None:
     for link in LINK.findall(source[0]):
         target = (folder / link).resolve().relative_to(app.srcdir).as_posix()
         is_below = target.startswith(f"{Path(name).parent.as_posix()}/") or name in ("index", "understand/index")
-        if is_below and target not in seen:
+        is_elsewhere = name == "index" and "/" in target and not target.endswith("/index")  # in the tree of its folder
+        if is_below and not is_elsewhere and target not in seen:
             seen.append(target)
-    if name == "zh/index":
-        seen.append("zh/look-up/errors")  # the only page of the reference that is translated
     if seen:
         lines = "\n".join(f"/{one}" for one in seen)
         source[0] += f"\n\n```{{toctree}}\n:hidden:\n:maxdepth: 2\n\n{lines}\n```\n"
