@@ -163,14 +163,14 @@ test-native: build-native
 
 .PHONY: test-python
 test-python: .venv/.installed
-	.venv/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages --ignore=tests/site -m "not resources" -n $(JOBS) $(ARGS)
+	.venv/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/site -m "not resources" -n $(JOBS) $(ARGS)
 	.venv/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages --ignore=tests/site -m resources $(ARGS) || [ $$? = 5 ]  # 5: ARGS chose none of them
 
 # isal, zlib-ng and simplejpeg have no wheel everywhere; without them everything works the same, only slower.
 .PHONY: test-plain
 test-plain: .venv-plain/.installed  ## the Python tests without isal, zlib-ng and simplejpeg
 	.venv-plain/bin/python -m pip uninstall $(PIP_QUIET) --yes isal zlib-ng simplejpeg
-	.venv-plain/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster -m "not resources" -n $(JOBS) $(ARGS)
+	.venv-plain/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages --ignore=tests/site -m "not resources" -n $(JOBS) $(ARGS)
 
 .PHONY: view-test
 view-test: .venv-view/.installed build/view/axe.min.js  ## the viewer's page in a real Chromium; screenshots in build/view/screenshots; LAB=1 also in JupyterLab

@@ -49,16 +49,19 @@ def run_page(page: Path, *, timeout: int = TIMEOUT) -> Result:
     with tempfile.TemporaryDirectory(prefix="page-") as top:
         folder, result = Path(top) / "work", Path(top) / "result.json"
         folder.mkdir()
-        done = subprocess.run(
-            [sys.executable, "-m", "runner.drive", str(page.resolve()), str(result)],
-            cwd=folder,
-            env=make_environment(Path(top)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=timeout,
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "runner.drive", str(page.resolve()), str(result)],
+                cwd=folder,
+                env=make_environment(Path(top)),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+                timeout=timeout,
+            )
+        except subprocess.TimeoutExpired:
+            return Result([(1, f"the page was not done after {timeout} s")], page.read_text(encoding="utf-8"))
         if not result.exists():
             return Result([(1, f"the page stopped\n{done.stdout}")], page.read_text(encoding="utf-8"))
         found = json.loads(result.read_text(encoding="utf-8"))

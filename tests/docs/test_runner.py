@@ -133,3 +133,9 @@ def test_lists_of_what_is_not_run_are_short_and_used() -> None:
     assert len(NOT_RUN) <= 5
     assert {block.kind for block in blocks} - {"python", "console"} <= SHOWN_ONLY.keys()
     assert {block.marks["not run"] for block in blocks if "not run" in block.marks} == NOT_RUN.keys()
+
+
+def test_page_that_takes_too_long_is_named(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\nimport time\n\ntime.sleep(60)\n```\n", encoding="utf-8")
+    assert run_page(page, timeout=1).failures == [(1, "the page was not done after 1 s")]
