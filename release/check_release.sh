@@ -50,11 +50,15 @@ step 'tests'
 if [ -n "${SHORT:-}" ]; then
   make test-python ARGS='tests/architecture tests/docs/test_reference.py tests/docs/test_deprecations.py' JOBS="${JOBS:-2}"
 else
-  make lint test
+  make lint test JOBS="${JOBS:-2}"
 fi
 
 step 'docs'
-if grep -q '^site:' Makefile; then make site; else echo 'no site to build'; fi
+make site
+[ -n "${SHORT:-}" ] || make docs-test JOBS="${JOBS:-2}"
+
+step 'workflows'
+make workflows-check
 
 step 'SBOM'
 "$clone/build/release/try-3.12/venv/bin/python" -m pip freeze --exclude tfrkit >"$out/requirements.txt" 2>/dev/null

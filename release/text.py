@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -24,7 +25,8 @@ def main(version: str, folder: Path) -> None:
     """Write both texts into the folder."""
     notes = sorted(Path("changes").glob("*.md"))
     for language, name in enumerate(("RELEASE.md", "RELEASE.zh.md")):
-        parts = [INTRO[language].format(version=version)]
+        readme = Path(("README.md", "README.zh.md")[language]).read_text(encoding="utf-8")
+        parts = [INTRO[language].format(version=version), find_reasons(readme)]
         for kind, titles in KINDS.items():
             texts = [note.read_text(encoding="utf-8").strip() for note in notes if note.suffixes[0] == f".{kind}"]
             if texts:
@@ -32,6 +34,12 @@ def main(version: str, folder: Path) -> None:
                 parts.append("\n".join("- " + text.replace("\n", "\n  ") for text in texts))
         (folder / name).write_text("\n\n".join(parts) + "\n", encoding="utf-8")
         print(f"{name}: {len(notes)} notes")
+
+
+def find_reasons(readme: str) -> str:
+    """The first list of a README, which says why to use it, without its links."""
+    start = readme.index("\n- **") + 1
+    return re.sub(r"\[(.*?)\]\(.*?\)", r"\1", readme[start : readme.index("\n\n", start)])
 
 
 main(sys.argv[1], Path(sys.argv[2]))
