@@ -1,6 +1,7 @@
 """Run the blocks of pages and compare what they print: `python docs/run_pages.py [--update] [PAGE...]`.
 
-`--update` writes what was printed into the pages. `make docs-test` runs all of them.
+`--update` writes what was printed into the pages. `make docs-test` runs all of them. `--data learn/photos` makes what
+that page starts from in the current folder, for a reader who follows it.
 """
 
 import sys

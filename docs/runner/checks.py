@@ -25,6 +25,7 @@ HEADINGS = {
 # Options of other programs that pages name.
 FOREIGN = {"--rows", "--threads", "--rounds", "--records", "--update", "--fences", "--stamp"}
 FOREIGN |= {"--upgrade", "--only-binary", "--no-index", "--find-links", "--no-cache-dir"}  # of pip
+FOREIGN |= {"--data"}  # of docs/run_pages.py
 
 
 def find_all_pages() -> list[Path]:

@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.blocks import read_needs
+from runner.blocks import Data, read_needs, read_page
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT = 600
@@ -87,9 +87,24 @@ def make_environment(top: Path) -> dict[str, str]:
     }
 
 
+def make_data(page: Path) -> None:
+    """Make what a page starts from, in the current folder, for a reader who follows it."""
+    from runner.data import Fixtures
+
+    for step in read_page(page):
+        if isinstance(step, Data):
+            Fixtures().make(step.words)
+        elif step.kind != "sh":
+            return
+
+
 def main() -> None:
-    """`python docs/run_pages.py [--update] [PAGE...]`."""
+    """`python docs/run_pages.py [--update] [PAGE...]`, or `--data PAGE...`."""
     arguments = sys.argv[1:]
+    if "--data" in arguments:
+        for name in arguments[1:]:
+            make_data(ROOT / "docs" / f"{name}.md")
+        return
     update = "--update" in arguments
     names = [one for one in arguments if not one.startswith("--")] or find_pages()
     num_failed = 0

@@ -8,7 +8,7 @@ import pytest
 from runner.blocks import Block, Data, PageError, parse_page
 from runner.compare import is_shown
 from runner.drive import NOT_RUN, SHOWN_ONLY, find_print_comments, split_commands
-from runner.run import find_pages, run_page
+from runner.run import find_pages, make_data, run_page
 
 ROOT = Path(__file__).parents[2]
 
@@ -139,3 +139,9 @@ def test_page_that_takes_too_long_is_named(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```python\nimport time\n\ntime.sleep(60)\n```\n", encoding="utf-8")
     assert run_page(page, timeout=1).failures == [(1, "the page was not done after 1 s")]
+
+
+def test_readers_can_make_what_a_page_starts_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_data(ROOT / "docs" / "learn" / "photos.md")
+    assert sorted(path.name for path in (tmp_path / "photos").iterdir()) == ["daisy", "rose", "tulip"]
