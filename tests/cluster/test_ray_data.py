@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-import numpy as np
 import pytest
+from cluster_rows import build_rows, read_rows
 
 import tfrkit as tfr
 from tfrkit.errors import StorageError
@@ -25,19 +25,7 @@ def data(ray_nodes):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    place = tmp_path_factory.mktemp("ray") / "rows"
-    tfr.build((make_row(number) for number in range(500)), place, shards=4, jobs=1)
-    return place
-
-
-def make_row(number):
-    row = {"x": number, "y": np.float32(number), "name": f"n{number % 7}", "image": b"\xff\xd8" + bytes(number % 3)}
-    row |= {"vec": [1, 2, number], "var": list(range(number % 3))}
-    return row | ({"rare": number} if number % 100 == 99 else {})
-
-
-def read_rows(folder):
-    return {row["x"]: {name: np.asarray(row[name]).tolist() for name in row} for row in tfr.open(folder)}
+    return build_rows(tmp_path_factory.mktemp("ray") / "rows", shards=4)
 
 
 def test_rows_are_those_of_the_files(data, folder):

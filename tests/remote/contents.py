@@ -33,3 +33,8 @@ def _strip(found: dict[str, Any]) -> dict[str, Any]:
                 row.pop("etag", None)
             found[name] = content
     return found
+
+
+def fill(words: list[str], source: Path, out: object) -> list[str]:
+    """Return the words of a command with its input and output."""
+    return [word.format(source=source, out=out) for word in words]

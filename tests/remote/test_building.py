@@ -15,7 +15,7 @@ from pathlib import Path
 
 import boto3
 import pytest
-from contents import read_folder, read_place
+from contents import fill, read_folder, read_place
 from places import KEYS, WRITABLE, Place
 from servers import FaultServer, Started
 
@@ -37,10 +37,6 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows.writerow(["id", "text"])
         rows.writerows([number, f"row {number} " * 40] for number in range(300))
     return path
-
-
-def fill(words: list[str], source: Path, out: object) -> list[str]:
-    return [word.format(source=source, out=out) for word in words]
 
 
 @pytest.mark.parametrize("name", WRITABLE)

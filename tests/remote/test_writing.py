@@ -7,19 +7,20 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from contents import read_folder, read_place
+from at_place import AtPlace
+from contents import fill, read_folder, read_place
 from places import KEYS, WRITABLE, Place
 from servers import FaultServer
 
 import tfrkit as tfr
 from tfrkit.errors import StorageError
-from tfrkit.storage.base import ByteReader, ByteWriter
-from tfrkit.storage.resolve import open_reader, open_writer
+from tfrkit.storage.base import ByteWriter
+from tfrkit.storage.resolve import open_writer
 from tfrkit.testing.commands import run_command
 from tfrkit.testing.storage_suite import StorageTests
 
@@ -34,21 +35,9 @@ COMMANDS: dict[str, list[str]] = {
 
 
 @pytest.mark.parametrize("place", WRITABLE, indirect=True)
-class TestRemoteStorage(StorageTests):
-    @pytest.fixture(autouse=True)
-    def place(self, request: pytest.FixtureRequest, make_place: Callable[[str], Place]) -> Iterator[Place]:
-        self.where = make_place(request.param)
-        with self.where.used():
-            yield self.where
-
-    def store(self, name: str, data: bytes) -> None:
-        self.where.put(name, data)
-
+class TestRemoteStorage(AtPlace, StorageTests):
     def fetch(self, name: str) -> bytes | None:
         return self.where.fetch(name)
-
-    def open_reader(self, name: str) -> ByteReader:
-        return open_reader(f"{self.where.address}/{name}")
 
     def open_writer(self, name: str) -> ByteWriter:
         return open_writer(f"{self.where.address}/{name}")
@@ -64,10 +53,6 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for number in range(300):
             writer.write({"id": number, "data": number.to_bytes(4, "little") * 500})
     return path
-
-
-def fill(words: list[str], source: Path, out: object) -> list[str]:
-    return [word.format(source=source, out=out) for word in words]
 
 
 @pytest.mark.parametrize("name", WRITABLE)

@@ -1,12 +1,16 @@
-"""Folders of small images."""
+"""Folders of small images, and processes in place of a cluster."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 from PIL import Image
+
+from tfrkit.engines.local import LocalEngine
+from tfrkit.passes import shard_tasks
 
 MakeImages = Callable[..., Path]
 
@@ -25,3 +29,20 @@ def make_images(tmp_path: Path) -> MakeImages:
         return root
 
     return make
+
+
+class Processes(LocalEngine):
+    """Worker processes of this machine that count as a cluster."""
+
+    is_local = False
+
+
+@pytest.fixture
+def use_processes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Lets this many processes stand in for the cluster of a verb; with one, tasks run in this process."""
+
+    def use(number: int) -> None:
+        opened = contextlib.nullcontext(Processes(number))
+        monkeypatch.setattr(shard_tasks, "open_engine", lambda name, **_: opened)
+
+    return use

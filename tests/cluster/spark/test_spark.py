@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-import numpy as np
 import pytest
+from cluster_rows import build_rows, make_row, read_rows
 
 import tfrkit as tfr
 
@@ -40,19 +40,7 @@ def spark():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    place = tmp_path_factory.mktemp("spark") / "rows"
-    tfr.build((make_row(number) for number in range(500)), place, shards=3, jobs=1)
-    return place
-
-
-def make_row(number):
-    row = {"x": number, "y": np.float32(number), "name": f"n{number % 7}", "image": b"\xff\xd8" + bytes(number % 3)}
-    row |= {"vec": [1, 2, number], "var": list(range(number % 3))}
-    return row | ({"rare": number} if number % 100 == 99 else {})
-
-
-def read_rows(folder):
-    return {row["x"]: {name: np.asarray(row[name]).tolist() for name in row} for row in tfr.open(folder)}
+    return build_rows(tmp_path_factory.mktemp("spark") / "rows", shards=3)
 
 
 def load(spark, folder, **options):

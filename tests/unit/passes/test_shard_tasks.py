@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,20 +11,14 @@ import pytest
 import tfrkit as tfr
 from tfrkit.engines.local import LocalEngine
 from tfrkit.errors import CorruptRecordError, StorageError
-from tfrkit.passes import shard_tasks
 from tfrkit.passes.shard_tasks import OnEngine, map_in_order
 from tfrkit.testing.corruption import flip
 
 
-class Processes(LocalEngine):
-    is_local = False
-
-
 @pytest.fixture(autouse=True)
-def _cluster(monkeypatch):
+def _cluster(use_processes):
     """Two processes in place of a cluster."""
-    opened = contextlib.nullcontext(Processes(2))
-    monkeypatch.setattr(shard_tasks, "open_engine", lambda name, **_: opened)
+    use_processes(2)
 
 
 @pytest.fixture
@@ -65,13 +58,13 @@ class Answer:
 def test_results_come_in_the_order_of_the_tasks():
     tasks = [Answer(str(number), 0.2 if number in (0, 5) else 0.0) for number in range(10)]
     counts = []
-    assert list(map_in_order(Processes(2), tasks, lambda *more: counts.append(more))) == list("0123456789")
+    assert list(map_in_order(LocalEngine(2), tasks, lambda *more: counts.append(more))) == list("0123456789")
     assert sum(one[0] for one in counts) == 10
 
 
 def test_first_error_in_the_order_of_the_tasks_is_raised():
     tasks = [Answer("a"), Answer("b", 0.3, "slow"), Answer("c", 0.0, "quick")]
-    results = map_in_order(Processes(2), tasks, lambda *_: None)
+    results = map_in_order(LocalEngine(2), tasks, lambda *_: None)
     assert next(results) == "a"
     with pytest.raises(StorageError, match="slow - at b"):
         next(results)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 
@@ -12,22 +11,15 @@ from PIL import Image
 
 import tfrkit as tfr
 from tfrkit._limits import LIMITS
-from tfrkit.engines.local import LocalEngine
 from tfrkit.errors import CorruptRecordError, MissingFeatureError, StorageError
 from tfrkit.ops.reshape import shuffle_on_workers
-from tfrkit.passes import shard_tasks
 from tfrkit.testing.corruption import flip
 
 
-class Processes(LocalEngine):
-    is_local = False
-
-
 @pytest.fixture(autouse=True)
-def _cluster(monkeypatch):
+def _cluster(use_processes):
     """Two processes in place of a cluster."""
-    opened = contextlib.nullcontext(Processes(2))
-    monkeypatch.setattr(shard_tasks, "open_engine", lambda name, **_: opened)
+    use_processes(2)
 
 
 def make_rows(number):
@@ -175,10 +167,6 @@ class TestConvert:
     def test_standard_output_is_refused(self, dataset):
         with pytest.raises(ValueError, match="workers of a cluster write files, got standard output"):
             tfr.tools.convert(min(dataset.glob("*.tfrecord-*")), "-", engine="ray")
-
-    def test_remote_output_is_refused(self, dataset):
-        with pytest.raises(StorageError, match="expected an output on a disk that all of them see"):
-            tfr.tools.convert(dataset, "s3://bucket/out", engine="ray")
 
 
 class TestReshard:

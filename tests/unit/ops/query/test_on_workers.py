@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import numpy as np
 import pytest
 
 import tfrkit as tfr
 from tfrkit._limits import LIMITS
-from tfrkit.engines.local import LocalEngine
 from tfrkit.errors import CorruptRecordError, QueryError, SchemaError, StorageError
 from tfrkit.ops.query import on_workers
-from tfrkit.passes import shard_tasks
 from tfrkit.testing.corruption import flip
 
 
-class Processes(LocalEngine):
-    is_local = False
-
-
 @pytest.fixture(autouse=True)
-def _cluster(monkeypatch):
+def _cluster(use_processes):
     """Tasks run in this process, one after the other: DuckDB's threads do not survive a fork."""
-    opened = contextlib.nullcontext(Processes(1))
-    monkeypatch.setattr(shard_tasks, "open_engine", lambda name, **_: opened)
+    use_processes(1)
 
 
 @pytest.fixture(scope="module")
