@@ -105,11 +105,12 @@ class RemoteReader:
         if self.bucket.is_cached:
             filled = [self.bucket.align(one, self.size or 0) for one in filled]
         parts: list[Range] = []
-        gap = LIMITS.gap_nbytes if is_many else LIMITS.wide_gap_nbytes
-        for joined, _ in coalesce(filled, gap, LIMITS.block_nbytes):
-            # One range may be larger than a block.
-            for start in range(joined.start, joined.stop, LIMITS.block_nbytes):
-                parts.append(Range(start, min(joined.stop, start + LIMITS.block_nbytes)))
+        gap, block = LIMITS.gap_nbytes if is_many else LIMITS.wide_gap_nbytes, LIMITS.block_nbytes
+        for joined, _ in coalesce(filled, gap, block):
+            # One range may be larger than a block: the cache needs blocks, else less than two are one request.
+            nbytes = joined.stop - joined.start
+            step = block if self.bucket.is_cached else -(-nbytes // max(1, nbytes // block))
+            parts += [Range(at, min(joined.stop, at + step)) for at in range(joined.start, joined.stop, step)]
         return parts
 
     def _distribute(
