@@ -192,7 +192,7 @@ def striped_epoch(scratch: Path, nbytes: int, record: int = 4000) -> list[Row]:
         for number in range(nbytes // record):
             at = number * 104_729 % ((1 << 20) - record)
             writer.write({"id": number, "data": data[at : at + record]})
-    tools.reshard(source, folder)
+    tools.reshard(source, folder, shard_size="256MB")
     source.unlink()
     with FaultServer(scratch) as server:
         server.mount("bucket/small", folder)
