@@ -4,10 +4,10 @@
     python benchmarks/scale_sim.py --records 1e8 --nodes 1 64
 
 The order, the plan of batches, the windows and the ranges of requests are those of tfrkit (`Striped`, `Shuffled`,
-`BatchPlan`, `coalesce`); only the store, the network and the training step are models: latency log-normal with a median
-of 30 ms and 300 ms at 99 %, 55 MB/s per request, 64 requests in flight and 25 Gbit/s per node, 5,500 requests per
-second for each of the store's prefixes, above which requests wait. All shards have records of one size. The same
-arguments give the same numbers.
+`BatchPlan`, `coalesce`, `cut_range`); only the store, the network and the training step are models: latency log-normal
+with a median of 30 ms and 300 ms at 99 %, 55 MB/s per request, 64 requests in flight and 25 Gbit/s per node, 5,500
+requests per second for each of the store's prefixes, above which requests wait. All shards have records of one size.
+The same arguments give the same numbers.
 
 Columns: start-up until the first batch; stalls after it, as a part of the time; bytes over those of the rows that were
 delivered, and requests over those bytes in blocks of 8 MiB; dollars for the requests of an epoch of all nodes; memory
@@ -28,7 +28,7 @@ from tfrkit._limits import LIMITS
 from tfrkit.orders.order import Order, Shuffled, Whole, score_mixing
 from tfrkit.orders.plan import BatchPlan
 from tfrkit.orders.striped import Striped, Stripes, choose_stripes
-from tfrkit.storage.bucket import Range, coalesce
+from tfrkit.storage.bucket import Range, coalesce, cut_range
 
 MEDIAN_SECONDS, SLOW_SECONDS = 0.030, 0.300  # latency: of half and of 99 % of the requests
 SIGMA = math.log(SLOW_SECONDS / MEDIAN_SECONDS) / 2.326
@@ -99,8 +99,7 @@ class Case:
         ]
         sizes = []
         for joined, _ in coalesce(ranges, gap, LIMITS.block_nbytes):
-            nbytes = joined.stop - joined.start
-            sizes += [min(LIMITS.block_nbytes, nbytes - at) for at in range(0, nbytes, LIMITS.block_nbytes)]
+            sizes += [part.stop - part.start for part in cut_range(joined)]
         return sizes
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._limits import LIMITS
+from tfrkit._threads import map_ahead
 from tfrkit._types import Record, UInt64Array
 from tfrkit.batches.ahead import count_ahead, open_streams
 from tfrkit.batches.state import require_whole
@@ -240,6 +241,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
         self._starts: list[int] | None = None
         self._starts_array = np.zeros(1, np.uint64)
         self._scanned: dict[int, ShardIndex] = {}
+        self._loaded: dict[int, ShardIndex] = {}  # of shards that are opened next
         self._open: OrderedDict[int, ShardAccess] = OrderedDict()
         self._unpacked: OrderedDict[int, None] = OrderedDict()  # open shards that may have an unpacked file
         self._unheld_nbytes = LIMITS.held_nbytes
@@ -406,6 +408,22 @@ class Records(_native.RecordPicker, Sequence[Record]):
         self._starts_array = np.array(starts, np.uint64)
         return starts
 
+    def open_together(self, numbers: Sequence[int]) -> None:
+        """Load the indexes of remote shards that are not open yet, on threads: each waits for its requests."""
+        missing = [number for number in numbers if number not in self._open] if self.is_remote else []
+        if len(missing) < 2 or len(numbers) > LIMITS.max_open_shards:
+            return
+
+        def load(number: int) -> ShardIndex | None:
+            shard = self._shards[number]
+            shard.confirm()
+            return load_frames(shard, self._policy, is_lazy=True)
+
+        loaded = map_ahead(load, missing, threads=min(len(missing), LIMITS.first_requests))
+        for number, index in zip(missing, loaded, strict=True):
+            if index is not None:
+                self._loaded[number] = index
+
     def open_shard(self, number: int) -> ShardAccess:
         with self._lock:
             access = self._open.get(number)
@@ -416,7 +434,8 @@ class Records(_native.RecordPicker, Sequence[Record]):
                 return access
             shard = self._shards[number]
             shard.confirm()
-            index = self._scanned.get(number) or load_frames(shard, self._policy, is_lazy=True)
+            index = self._scanned.get(number) or self._loaded.pop(number, None)
+            index = index or load_frames(shard, self._policy, is_lazy=True)
             if index is None:
                 # The offsets were too many to keep, or the index file is gone, or another process counted the records.
                 index = self._scanned[number] = scan_frames_once(shard, self._policy.for_one_pass())

@@ -186,6 +186,7 @@ class Fetcher:
             )
         distinct, places, counts = np.unique(shards, return_inverse=True, return_counts=True)
         if len(distinct) <= LIMITS.max_batch_shards and not (self._windows and self.is_remote):
+            self._records.open_together(distinct.tolist())
             opened = [
                 self._records.hold_shard(shard, count)
                 for shard, count in zip(distinct.tolist(), counts.tolist(), strict=True)
@@ -298,6 +299,7 @@ class Fetcher:
         for place in dict.fromkeys(zip(shards.tolist(), ordinals.tolist(), strict=True)):
             if not any(place in window for window in windows):
                 wanted.setdefault(place[0], []).append(place[1])
+        self._records.open_together([*wanted])
         opened = {shard: self._records.open_shard(shard) for shard in wanted}
         remote = [shard for shard, access in opened.items() if access.is_remote and access.table is None]
         asked = [(opened[shard].reader, [opened[shard].bounds(record) for record in wanted[shard]]) for shard in remote]

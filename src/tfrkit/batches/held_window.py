@@ -61,6 +61,7 @@ def hold_stretches(records: Records, numbers: UInt64Array, verify: Verify) -> He
     breaks = np.flatnonzero((np.diff(numbers) != 1) | (np.diff(shards) != 0)) + 1
     firsts = np.concatenate([[0], breaks]).astype(np.int64) if len(numbers) else np.empty(0, np.int64)
     lasts = np.append(firsts[1:], len(numbers)) - 1
+    records.open_together(np.unique(shards).tolist())
     opened = {shard: records.open_shard(shard) for shard in np.unique(shards).tolist()}
     if not all(access.is_remote for access in opened.values()):
         return None

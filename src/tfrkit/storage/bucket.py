@@ -494,3 +494,15 @@ def coalesce(ranges: Iterable[Range], gap: int, limit: int) -> list[tuple[Range,
                 continue
         joined.append((Range(start, stop), [number]))
     return joined
+
+
+def cut_range(joined: Range, *, in_blocks: bool = False) -> list[Range]:
+    """Return the requests for a range: equal ones of one to two blocks, or with `in_blocks` whole blocks.
+
+    Example:
+        >>> cut_range(Range(0, 20 << 20))
+        [Range(start=0, stop=10485760), Range(start=10485760, stop=20971520)]
+    """
+    nbytes, block = joined.stop - joined.start, LIMITS.block_nbytes
+    step = block if in_blocks else -(-nbytes // max(1, nbytes // block))
+    return [Range(at, min(joined.stop, at + step)) for at in range(joined.start, joined.stop, step)]

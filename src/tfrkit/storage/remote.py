@@ -13,7 +13,7 @@ from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
 from tfrkit.storage.addresses import Remote, parse_remote
 from tfrkit.storage.base import Ahead, ByteReader, ByteSource
-from tfrkit.storage.bucket import COUNTS, Bucket, Range, ReplacedError, coalesce, explain_fault, find_bucket
+from tfrkit.storage.bucket import COUNTS, Bucket, Range, ReplacedError, coalesce, cut_range, explain_fault, find_bucket
 from tfrkit.storage.forking import renew_lock_after_fork
 from tfrkit.storage.lookup import hash_text
 from tfrkit.storage.objects import Listing, ObjectInfo, StoreFault
@@ -105,12 +105,9 @@ class RemoteReader:
         if self.bucket.is_cached:
             filled = [self.bucket.align(one, self.size or 0) for one in filled]
         parts: list[Range] = []
-        gap, block = LIMITS.gap_nbytes if is_many else LIMITS.wide_gap_nbytes, LIMITS.block_nbytes
-        for joined, _ in coalesce(filled, gap, block):
-            # One range may be larger than a block: the cache needs blocks, else less than two are one request.
-            nbytes = joined.stop - joined.start
-            step = block if self.bucket.is_cached else -(-nbytes // max(1, nbytes // block))
-            parts += [Range(at, min(joined.stop, at + step)) for at in range(joined.start, joined.stop, step)]
+        gap = LIMITS.gap_nbytes if is_many else LIMITS.wide_gap_nbytes
+        for joined, _ in coalesce(filled, gap, LIMITS.block_nbytes):
+            parts += cut_range(joined, in_blocks=self.bucket.is_cached)
         return parts
 
     def _distribute(
