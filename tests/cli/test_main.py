@@ -245,3 +245,11 @@ def test_count_starts_fast(tfr, sample: Path) -> None:
     count = time_best(lambda: tfr("count", "sample.tfrecord"))
     numpy = time_best(lambda: subprocess.run([sys.executable, "-c", "import numpy"], check=True))
     assert count < 4 * numpy
+
+
+def test_interrupt_while_a_class_is_made_is_an_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
+    def run() -> int:
+        raise RuntimeError("Error calling __set_name__ on 'Field' instance") from KeyboardInterrupt()
+
+    assert run_guarded(run, {}) == 130
+    assert capsys.readouterr().err == ""

@@ -22,6 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CALLS = ("write", "sync", "rename", "link", "open", "map", "read", "unlink", "mkdir", "truncate")
 PATH_MAX = 4096
+BEFORE_MAIN = 70  # the exit code of a child that ended before it was the command
 
 
 class Control(ctypes.Structure):
@@ -125,7 +126,7 @@ class Runner:
 
 def _be_tfr(arguments: list[str], folder: Path, outputs: list[Path], prepare: Callable[[], object] | None) -> None:
     """Be the command: never returns."""
-    code = 70
+    code = BEFORE_MAIN
     try:
         os.setpgid(0, 0)
         signal.signal(signal.SIGINT, signal.default_int_handler)

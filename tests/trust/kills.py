@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 
 from commands import BUILDS, WRITERS
+from forked import BEFORE_MAIN
 from trial import Trial, run_trials
 
 ENDS = {signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: 128 + signal.SIGTERM, signal.SIGINT: 128 + signal.SIGINT}
@@ -34,7 +35,7 @@ def find_wrong(trial: Trial, number: signal.Signals, after: float) -> str | None
     try:
         got = trial.start(signal_after=(number, after))
         # It came before the command was there to handle it.
-        is_early = got.code == -signal.SIGTERM or "\n    def main() -> None:\n" in got.messages
+        is_early = got.code in (-signal.SIGTERM, BEFORE_MAIN) or "\n    def main() -> None:\n" in got.messages
         if is_early and trial.is_untouched():
             return None
         if got.code not in (trial.whole.code, ENDS[number]):

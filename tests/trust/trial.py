@@ -73,7 +73,7 @@ class Trial:
     def find_wrong_end(self, got: Outcome) -> str | None:
         """Return what is wrong after a run that met a failure."""
         if "Traceback" in got.messages:
-            return f"traceback: {got.messages.strip().splitlines()[-1]}"
+            return f"traceback: {got.messages.strip().splitlines()[-1]}\n{got.messages}"
         if got.code == self.whole.code:
             # Of a command that writes, the text has sizes and times; what it wrote is compared.
             if self._after == self._before and got.output != self.whole.output:

@@ -1,4 +1,5 @@
-// Frame offsets in pages with a checksum each, which is compared when a page is first used.
+// Frame offsets in pages with a checksum each, which is compared when a page is first used. Who forged the
+// checksum has not thereby forged the order: offsets that do not ascend from frame to frame are refused, too.
 //
 // One record of a shard of millions then costs one page of its index instead of all of it.
 #pragma once
@@ -18,7 +19,7 @@ class OffsetPages {
   // REQUIRES: page > 0, sums.size() == ceil(offsets.size() / page).
   OffsetPages(std::span<const uint64_t> offsets, std::span<const uint32_t> sums, uint64_t page);
 
-  // True if the page of a record has its checksum. REQUIRES: record < offsets.size().
+  // True if the page of a record has its checksum and its offsets ascend. REQUIRES: record < offsets.size().
   bool IsWhole(uint64_t record) {
     const uint64_t number = record / page_;
     return is_checked_[number].load(std::memory_order_relaxed) || Check(number);
@@ -33,6 +34,7 @@ class OffsetPages {
 
  private:
   bool Check(uint64_t number);
+  bool Ascends(uint64_t number) const;
 
   std::span<const uint64_t> offsets_;
   std::span<const uint32_t> sums_;

@@ -143,6 +143,9 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
         print_error(f"tfr: {describe_error(error, flags)}")
         return code_of_error(error)
     except Exception as error:  # noqa: BLE001  (a bug: its trace is needed, but Python's exit code 1 means "found something")
+        # Python 3.11 turns an interrupt while a module makes its classes into a RuntimeError.
+        if isinstance(error.__cause__, (KeyboardInterrupt, Terminated)):
+            return code_of_error(error.__cause__)
         # Python has no class of its own for this one.
         if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
             print_error("tfr: the system does not allow another thread\n  raise the limit of processes: ulimit -u")

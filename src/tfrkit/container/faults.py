@@ -37,6 +37,8 @@ def describe_fault(fault: Fault, columns: Sequence[str] = ()) -> str:
         case "truncated_payload":
             return describe_truncated(fault.stored, fault.computed)
         case "index_page":
+            if fault.stored == fault.computed:
+                return "index is damaged, the offsets in the page of this record do not ascend"
             sums = f"stored {fault.stored:#010x}, computed {fault.computed:#010x}"
             return f"index is damaged, offsets checksum mismatch in the page of this record, {sums}"
         case "payload_checksum":

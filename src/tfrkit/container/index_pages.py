@@ -23,19 +23,19 @@ class IndexPages:
         page: int,
         stale: Callable[[str], StaleIndexError],
     ) -> None:
-        self._num_pages = len(sums)
+        self._offsets, self._sums = offsets, sums
         self._page = page
         self._stale = stale
         self.checker = _native.OffsetPages(offsets, sums, page)
 
     def require(self, start: int, stop: int) -> None:
-        """Raise `StaleIndexError` if a page with an offset of [start, stop) is damaged."""
+        """Raise `StaleIndexError` if a page with an offset of [start, stop) is damaged or does not ascend."""
         damaged = self.checker.find_damaged(start, stop)
-        if damaged != self._num_pages:
-            raise self._stale(
-                f"index is damaged, offsets checksum mismatch in page {damaged}, of the records from "
-                f"{damaged * self._page:,} on"
-            )
+        if damaged != len(self._sums):
+            first = damaged * self._page
+            is_sound = _native.crc32c(self._offsets[first : first + self._page].data) == self._sums[damaged]
+            reason = "offsets do not ascend" if is_sound else "offsets checksum mismatch"
+            raise self._stale(f"index is damaged, {reason} in page {damaged}, of the records from {first:,} on")
 
 
 def sum_pages(offsets: Offsets, page: int) -> bytes:

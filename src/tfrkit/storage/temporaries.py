@@ -154,6 +154,13 @@ class TemporaryFolder(TemporaryFile):
 
     def remove(self) -> None:
         """Remove the folder with its contents; no effect after it was placed or removed."""
+        try:
+            self._remove()
+        except BaseException:  # Ctrl-C meanwhile
+            self._remove()
+            raise
+
+    def _remove(self) -> None:
         if self.descriptor < 0:
             return
         if self._process != os.getpid():

@@ -10,6 +10,7 @@ import pytest
 
 import tfrkit as tfr
 from tfrkit import _native
+from tfrkit.container.faults import describe_fault
 from tfrkit.container.index import index_path, load_index, read_index
 from tfrkit.container.index_pages import IndexPages, sum_pages
 from tfrkit.errors import StaleIndexError
@@ -52,6 +53,24 @@ def test_only_pages_that_are_used_are_checked() -> None:
             pages.require(start, stop)
     with pytest.raises(IndexError, match="out of range"):
         pages.require(0, 11)
+
+
+@pytest.mark.parametrize("change", [{5: 60}, {5: 80}, {5: 95}, {4: 75}, {4: 60}])
+def test_offsets_that_do_not_ascend_are_refused_under_a_right_checksum(change: dict[int, int]) -> None:
+    offsets = np.arange(10, dtype=np.uint64) * np.uint64(20)
+    for record, offset in change.items():
+        offsets[record] = offset
+    pages = IndexPages(offsets, np.frombuffer(sum_pages(offsets, 4), np.uint32), 4, refuse)
+    pages.require(0, 4)
+    pages.require(8, 10)
+    with pytest.raises(
+        StaleIndexError, match="index is damaged, offsets do not ascend in page 1, of the records from 4"
+    ):
+        pages.require(6, 7)
+    table = _native.FrameTable(bytes(300), offsets, "all", pages.checker)
+    fault = table.read(6)
+    assert isinstance(fault, _native.Fault)
+    assert describe_fault(fault) == "index is damaged, the offsets in the page of this record do not ascend"
 
 
 def test_wrong_pages_are_refused() -> None:

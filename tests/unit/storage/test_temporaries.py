@@ -155,6 +155,22 @@ def test_folder_is_removed_with_no_descriptors_left(tmp_path: Path, monkeypatch:
     assert os.listdir(tmp_path) == []
 
 
+def test_interrupt_while_a_folder_is_removed_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = TemporaryFolder(str(tmp_path / "out"))
+    unlink, calls = os.unlink, []
+
+    def interrupt_once(path: str, *args: object, **options: object) -> None:
+        calls.append(path)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        unlink(path, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "unlink", interrupt_once)
+    with pytest.raises(KeyboardInterrupt):
+        folder.remove()
+    assert os.listdir(tmp_path) == []
+
+
 def test_file_moves_to_another_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").write_bytes(b"new" * (1 << 20))
     (tmp_path / "b").write_bytes(b"old")
