@@ -23,6 +23,10 @@ ANSWERS: dict[str, tuple[int, str]] = {
     **{f"zeros.tfrecord.{suffix}": (1, ZEROS) for suffix in ("gz", "zlib", "xz", "zst")},
     "empty_records.tfrecord.gz": (0, "ok, 2,097,152 records"),
     "empty_records.tfrecord.zst": (0, "ok, 4,194,304 records"),
+    "empty_records.tfrecord.zlib": (0, "ok, 1,048,576 records"),
+    "empty_records.tfrecord.xz": (0, "ok, 1,048,576 records"),
+    "length_1_tib.tfrecord.zlib": (1, TOO_LONG),
+    "length_1_tib.tfrecord.xz": (1, TOO_LONG),
     "length_1_tib.tfrecord.gz": (1, TOO_LONG),
     "length_1_tib.tfrecord.zst": (1, TOO_LONG),
     "length_1_gib.tfrecord.xz": (1, "record 3, byte 57: shard ends inside a frame, expected 1073741824 bytes"),
@@ -33,6 +37,7 @@ ANSWERS: dict[str, tuple[int, str]] = {
     "gif_of_4_billion_pixels.tfrecord": (1, TOO_LARGE + "65535x65535"),
     "bmp_of_4_billion_pixels.tfrecord": (1, TOO_LARGE + "65000x65000"),
     "tiff_of_4_billion_pixels.tfrecord": (1, TOO_LARGE + "65000x65000"),
+    "avif_of_4_billion_pixels.tfrecord": (1, "expected an image of format PNG, WEBP, BMP, GIF, TIFF, JPEG, got AVIF"),
     "webp_of_268_million_pixels.tfrecord": (1, TOO_LARGE + "16383x16383"),
 }
 STREAMS = [name for name, (_, answer) in ANSWERS.items() if "image" not in answer]

@@ -21,11 +21,13 @@ ENDS = {signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: 128 + signal.SIGTERM, s
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--times", type=int, default=100, help="how often to send each signal to each command")
+    names = [number.name for number in ENDS]
+    parser.add_argument("--signal", choices=names, action="append", help="only this one; may be repeated")
 
 
 def list_wrong(trial: Trial, options: argparse.Namespace, chooser: random.Random) -> Iterator[tuple[str, str | None]]:
     seconds = statistics.median(trial.start().seconds for _ in range(3))
-    for number in ENDS:
+    for number in (number for number in ENDS if not options.signal or number.name in options.signal):
         for turn in range(options.times):
             after = seconds * (turn + chooser.random()) / options.times
             yield f"{number.name} after {after:.4f} s", find_wrong(trial, number, after)

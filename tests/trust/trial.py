@@ -72,7 +72,10 @@ class Trial:
 
     def find_wrong_end(self, got: Outcome) -> str | None:
         """Return what is wrong after a run that met a failure."""
-        if "Traceback" in got.messages:
+        # Python itself drops an interrupt that comes while it destroys an object, and goes on.
+        if "Traceback" in re.sub(
+            r"Exception ignored in:.*?\nKeyboardInterrupt: *\n", "", got.messages, flags=re.DOTALL
+        ):
             return f"traceback: {got.messages.strip().splitlines()[-1]}\n{got.messages}"
         if got.code == self.whole.code:
             # Of a command that writes, the text has sizes and times; what it wrote is compared.

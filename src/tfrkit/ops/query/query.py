@@ -334,7 +334,10 @@ class QuerySession:
     def close(self) -> None:
         """Close the connection and the tables."""
         self._watch.stop_timer()
-        self.connection.close()
+        try:
+            self.connection.close()
+        except self.duckdb.Error:  # busy: a signal came while the thread of a query was being started
+            self.connection.interrupt()
         for table in self.tables.values():
             table.shard_set.close()
 

@@ -98,6 +98,16 @@ def webp(size: int) -> bytes:
     return out.getvalue()
 
 
+def avif(size: int) -> bytes:
+    """A small AVIF whose box of the size lies."""
+    out = io.BytesIO()
+    Image.new("RGB", (16, 16)).save(out, "avif")
+    data = bytearray(out.getvalue())
+    at = data.index(b"ispe") + 8
+    data[at : at + 8] = struct.pack(">II", size, size)
+    return bytes(data)
+
+
 def zip_bits(megabytes: int) -> bytes:
     return zip_zeros(b"", megabytes, zlib.compressobj(9))
 
@@ -114,6 +124,10 @@ MAKERS = {
     "zeros.tfrecord.zst": lambda: pack(SOUND) + pack(bytes(64 * MEGABYTE)) * 16,
     "empty_records.tfrecord.gz": lambda: gzip.compress(write_frames([b""]) * (1 << 20), mtime=0) * 2,
     "empty_records.tfrecord.zst": lambda: pack(write_frames([b""]) * (1 << 20)) * 4,
+    "empty_records.tfrecord.zlib": lambda: zlib.compress(write_frames([b""]) * (1 << 20), 9),
+    "empty_records.tfrecord.xz": lambda: lzma.compress(write_frames([b""]) * (1 << 20), preset=1),
+    "length_1_tib.tfrecord.zlib": lambda: zlib.compress(lie(1 << 40) + bytes(16 * MEGABYTE)),
+    "length_1_tib.tfrecord.xz": lambda: zip_zeros(lie(1 << 40), 512, lzma.LZMACompressor(preset=1)),
     "length_1_tib.tfrecord.gz": lambda: gzip.compress(lie(1 << 40) + bytes(16 * MEGABYTE), mtime=0),
     "length_1_tib.tfrecord.zst": lambda: pack(lie(1 << 40)) + pack(bytes(64 * MEGABYTE)) * 16,
     "length_1_gib.tfrecord.xz": lambda: zip_zeros(lie(1 << 30), 512, lzma.LZMACompressor(preset=1)),
@@ -124,6 +138,7 @@ MAKERS = {
     "gif_of_4_billion_pixels.tfrecord": lambda: image_record(gif(65535)),
     "bmp_of_4_billion_pixels.tfrecord": lambda: image_record(bmp(65000)),
     "tiff_of_4_billion_pixels.tfrecord": lambda: image_record(tiff(65000)),
+    "avif_of_4_billion_pixels.tfrecord": lambda: image_record(avif(65000)),
     "webp_of_268_million_pixels.tfrecord": lambda: image_record(webp(16383)),
 }
 
