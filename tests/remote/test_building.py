@@ -50,6 +50,18 @@ def test_build_writes_the_same_files_to_each_server_as_to_disk(
     assert read_place(place, "out/") == read_folder(tmp_path / "out")
 
 
+@pytest.mark.parametrize("name", ["s3-moto", "az-azurite", "gs-fault"])
+def test_parts_write_the_same_files_to_a_server_as_one_build_to_disk(
+    make_place: Callable[[str], Place], source: Path, tmp_path: Path, name: str
+) -> None:
+    place = make_place(name)
+    assert run_command(fill(BUILD, source, tmp_path / "out")).exit_code == 0
+    running = [start([*fill(BUILD, source, f"{place.address}/out"), "--part", f"{part}/3"], place) for part in range(3)]
+    texts = [process.communicate(timeout=300)[0].decode() for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0], texts
+    assert read_place(place, "out/") == read_folder(tmp_path / "out")
+
+
 def start(words: list[str], place: Place) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tfrkit", *words, *place.words()]
     return subprocess.Popen(command, env=os.environ | KEYS, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -86,6 +86,14 @@ def test_parts_that_fail_at_any_request_are_run_again(
         assert objects_of(store) == expected, number
 
 
+def test_part_that_runs_again_stores_none_of_its_shards_again(store: FakeStore) -> None:
+    build("0/2")
+    store.log.clear()
+    report = build("0/2")
+    assert report.splits["train"]["shards"] == 2
+    assert not [key for verb, key, *_ in store.log if verb == "put" and ".tfrecord" in key]
+
+
 def test_finish_names_what_is_missing(store: FakeStore) -> None:
     build("0/2")
     with pytest.raises(StorageError, match="the build cannot be finished, 3 shards are missing, the first one out-"):
