@@ -6,7 +6,7 @@ import bisect
 import contextlib
 import operator
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, TypeVar, overload
@@ -118,6 +118,15 @@ class ShardAccess:
         self._index.require(start, stop)
         return self._index.offsets[start:stop]
 
+    @property
+    def is_paged(self) -> bool:
+        """Whether parts of its index are requested when they are used."""
+        return self._index.is_fetched
+
+    def expect(self, records: Sequence[int]) -> None:
+        """Request what is missing of the index to find these records."""
+        self._index.expect(records)
+
     def read_again(self, record: int) -> Record:
         """Read a remote record past any cache, after its checksum failed: it is damage only if it fails again."""
         [frame] = self._shard.reader.read_ranges([self.bounds(record)], fresh=True)
@@ -151,7 +160,7 @@ class ShardAccess:
         self._index.require(start, stop)
         while start < stop:
             limit = np.uint64(self.offset_of(start) + _STRETCH_NBYTES)
-            end = max(start + 1, min(stop, int(np.searchsorted(self._index.offsets, limit))))
+            end = max(start + 1, start + int(np.searchsorted(self._index.offsets[start:stop], limit)))
             yield from self._read_block(start, end)
             start = end
 
@@ -500,6 +509,13 @@ class Records(_native.RecordPicker, Sequence[Record]):
                 if is_reserved and not (is_used and self._open.get(number) is access):
                     self._unheld_nbytes += access.inflated_size
         return access
+
+
+def expect_records(wanted: Iterable[tuple[ShardAccess, Sequence[int]]]) -> None:
+    """Request together what is missing of the indexes of remote shards to find some of their records."""
+    paged = [(access, records) for access, records in wanted if access.is_paged]
+    threads = min(len(paged), LIMITS.first_requests)
+    deque(map_ahead(lambda pair: pair[0].expect(pair[1]), paged, threads=threads), maxlen=0)
 
 
 def _to_number(index: object) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from tfrkit import _native
 from tfrkit._limits import LIMITS
 from tfrkit._types import Row, UInt64Array
-from tfrkit.batches.access import Records, ShardAccess
+from tfrkit.batches.access import Records, ShardAccess, expect_records
 from tfrkit.batches.collate import stack_rows
 from tfrkit.batches.held_window import HeldStretch, HeldWindow, hold_stretches
 from tfrkit.codec.decode import Batch, Decoder
@@ -302,6 +302,7 @@ class Fetcher:
         self._records.open_together([*wanted])
         opened = {shard: self._records.open_shard(shard) for shard in wanted}
         remote = [shard for shard, access in opened.items() if access.is_remote and access.table is None]
+        expect_records((opened[shard], wanted[shard]) for shard in remote)
         asked = [(opened[shard].reader, [opened[shard].bounds(record) for record in wanted[shard]]) for shard in remote]
         return {
             (shard, record): frame

@@ -6,7 +6,7 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import Record, UInt64Array, Verify
-from tfrkit.batches.access import Records, ShardAccess
+from tfrkit.batches.access import Records, ShardAccess, expect_records
 from tfrkit.storage.remote import read_many
 
 
@@ -68,6 +68,7 @@ def hold_stretches(records: Records, numbers: UInt64Array, verify: Verify) -> He
     wanted: dict[int, list[tuple[int, int]]] = {}
     for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
         wanted.setdefault(int(shards[first]), []).append((int(ordinals[first]), int(ordinals[last]) + 1))
+    expect_records((opened[shard], [at for span in spans for at in range(*span)]) for shard, spans in wanted.items())
     asked = [
         (opened[shard].reader, [opened[shard].span_of(start, stop) for start, stop in spans])
         for shard, spans in wanted.items()

@@ -36,7 +36,7 @@ import contextlib
 import hashlib
 import os
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final, Literal
@@ -45,7 +45,7 @@ import numpy as np
 
 from tfrkit import _native, _platform
 from tfrkit.container.compression import COMPRESSIONS, Compression
-from tfrkit.container.index_pages import IndexPages, sum_pages
+from tfrkit.container.index_pages import FetchedPages, IndexPages, sum_pages
 from tfrkit.errors import StaleIndexError, StorageError
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import ByteReader, explain_os_error
@@ -64,6 +64,7 @@ _HEADER_NBYTES: Final = _HEADER.size + 4  # the checksum of the rest
 FRAME_OVERHEAD: Final = 8 + 4 + 4  # length, its checksum, the payload's checksum
 INDEX_FOLDER: Final = "_index"  # next to the shards: indexes, and the sidecars of a single-file dataset
 _FINGERPRINT_SPAN: Final = 4 << 10
+_START_NBYTES: Final = 256 << 10  # of an index in a store, read at first: a whole one of 30,000 records
 _KINDS: Final[tuple[RecordKind, ...]] = ("unknown", "example", "sequence_example", "raw", "mixed")
 # Offsets are checked in pieces, so that 10^8 of them need no second copy in memory.
 _CHECKED_AT_ONCE: Final = 1 << 20
@@ -89,6 +90,16 @@ class ShardIndex:
         """Raise `StaleIndexError` if an offset of the records [start, stop) is damaged. Costs one pass, once."""
         if self.pages is not None:
             self.pages.require(start, stop)
+
+    def expect(self, records: Sequence[int]) -> None:
+        """Request the pages with the starts and ends of these records together, if they are in a store."""
+        if isinstance(self.pages, FetchedPages):
+            self.pages.expect(records)
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether its pages are requested when they are used."""
+        return isinstance(self.pages, FetchedPages)
 
     def record_of(self, ordinal: int) -> int:
         """Return the number in the shard of a listed frame. Every place that was left out counts as one record."""
@@ -196,7 +207,8 @@ def read_index(path: str, *, shard: ByteReader, is_lazy: bool = False) -> ShardI
     `is_lazy` none, but `ShardIndex.require` must be called before offsets are used.
     """
     if has_scheme(path):
-        return _fetch_index(path, shard)
+        index = _fetch_start(path, shard) if is_lazy else None
+        return _fetch_index(path, shard) if index is None else index
     try:
         with open(path, "rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
@@ -208,6 +220,26 @@ def read_index(path: str, *, shard: ByteReader, is_lazy: bool = False) -> ShardI
     except (OSError, ValueError) as error:  # ValueError: a folder or a device cannot be mapped
         raise explain_os_error(error if isinstance(error, OSError) else OSError(str(error)), path) from None
     return _parse_index(data, path, shard, is_lazy=is_lazy)
+
+
+def _fetch_start(path: str, shard: ByteReader) -> ShardIndex | None:
+    """Read the start of an index in a store: all of a small one; the pages of another when they are used.
+
+    None if it has to be read as a whole, because it has no pages or is damaged.
+    """
+    from tfrkit.storage.remote import open_start  # imported only for remote addresses
+
+    try:
+        found = open_start(path, _START_NBYTES)
+    except StorageError:
+        return None
+    if found is None:
+        raise FileNotFoundError(path)
+    data, reader = found
+    try:
+        return _parse_index(data, path, shard, is_lazy=True, rest=reader if reader.size != len(data) else None)
+    except StaleIndexError:
+        return None
 
 
 def _fetch_index(path: str, shard: ByteReader) -> ShardIndex:
@@ -231,7 +263,16 @@ def _report_torn(path: str, shard_name: str, is_torn: bool) -> None:
         )
 
 
-def _parse_index(data: bytes | _native.FileMap, path: str, shard: ByteReader, *, is_lazy: bool = False) -> ShardIndex:
+def _parse_index(
+    data: bytes | _native.FileMap,
+    path: str,
+    shard: ByteReader,
+    *,
+    is_lazy: bool = False,
+    rest: ByteReader | None = None,
+) -> ShardIndex:
+    """Parse an index. With `rest`, the data is its start, and `rest` reads the pages that are missing."""
+
     def stale(what: str) -> StaleIndexError:
         return StaleIndexError(what, shard=path, hint=f"rebuild: tfr index {shard.name}")
 
@@ -255,8 +296,11 @@ def _parse_index(data: bytes | _native.FileMap, path: str, shard: ByteReader, *,
     start = _HEADER_NBYTES + (num_pages + num_pages % 2) * 4
     checkpoints_start = start + 8 * num_records
     expected_nbytes = checkpoints_start + checkpoints_nbytes
-    if len(data) != expected_nbytes:
-        raise stale(f"index is of the wrong size, {len(data)} bytes, expected {expected_nbytes}")
+    size = len(data) if rest is None else rest.size
+    if size != expected_nbytes:
+        raise stale(f"index is of the wrong size, {size} bytes, expected {expected_nbytes}")
+    if rest is not None and (not page or checkpoints_nbytes or start > len(data)):
+        raise stale("index is read as a whole")
     if compression_code >= len(COMPRESSIONS) or kind_code >= len(_KINDS):
         raise stale(f"index has unknown codes, compression {compression_code}, kind {kind_code}")
     if bool(flags & _HAS_CHECKPOINTS) != (checkpoints_nbytes > 0) or flags > _HAS_CHECKPOINTS:
@@ -266,8 +310,8 @@ def _parse_index(data: bytes | _native.FileMap, path: str, shard: ByteReader, *,
 
     view = memoryview(data)
     _check_crc(view[checkpoints_start:], checkpoints_crc, "checkpoints", stale)
-    offsets = np.frombuffer(view, dtype="<u8", count=num_records, offset=start)
-    pages = None
+    offsets = np.zeros(num_records, "<u8") if rest is not None else np.frombuffer(view, "<u8", num_records, start)
+    pages: IndexPages | None = None
     if version == 1:
         _check_crc(view[start:checkpoints_start], sums_crc, "offsets", stale)
     else:
@@ -275,7 +319,11 @@ def _parse_index(data: bytes | _native.FileMap, path: str, shard: ByteReader, *,
         _check_crc(sums.data if num_pages else b"", sums_crc, "page", stale)
         if any(view[_HEADER_NBYTES + 4 * num_pages : start]):
             raise stale("index is damaged, expected zeros after the checksums of its pages")
-        pages = IndexPages(offsets, sums, page, stale)
+        pages = (
+            IndexPages(offsets, sums, page, stale)
+            if rest is None
+            else FetchedPages(offsets, sums, page, stale, rest, start)
+        )
     if not is_lazy or pages is None:
         if pages is not None:
             pages.require(0, num_records)

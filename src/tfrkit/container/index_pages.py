@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tfrkit import _native
 from tfrkit.errors import StaleIndexError
+from tfrkit.storage.base import ByteReader
+from tfrkit.storage.forking import renew_lock_after_fork
 
 Offsets = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -36,6 +39,56 @@ class IndexPages:
             is_sound = _native.crc32c(self._offsets[first : first + self._page].data) == self._sums[damaged]
             reason = "offsets do not ascend" if is_sound else "offsets checksum mismatch"
             raise self._stale(f"index is damaged, {reason} in page {damaged}, of the records from {first:,} on")
+
+
+class FetchedPages(IndexPages):
+    """The pages of an index in a store, each requested when it is first used."""
+
+    def __init__(
+        self,
+        offsets: Offsets,
+        sums: np.ndarray[Any, np.dtype[np.uint32]],
+        page: int,
+        stale: Callable[[str], StaleIndexError],
+        reader: ByteReader,
+        start: int,
+    ) -> None:
+        """Pages are read from byte `start` of `reader` on, into `offsets`."""
+        super().__init__(offsets, sums, page, stale)
+        self._offsets = offsets
+        self._reader = reader
+        self._start = start
+        self._is_here = bytearray(len(sums))
+        self._lock = threading.Lock()
+        renew_lock_after_fork(self)
+
+    def require(self, start: int, stop: int) -> None:
+        pages = range(start // self._page, -(-stop // self._page))
+        self._fetch(pages)
+        try:
+            super().require(start, stop)
+        except StaleIndexError:
+            self._fetch(pages, fresh=True)  # a byte may have been wrong on its way
+            super().require(start, stop)
+
+    def expect(self, records: Sequence[int]) -> None:
+        """Request the pages with these records and those after them, together."""
+        numbers = np.asarray(records, np.int64)
+        last = len(self._offsets) - 1
+        self._fetch(np.unique(np.concatenate([numbers, np.minimum(numbers + 1, last)]) // self._page).tolist())
+
+    def _fetch(self, pages: Sequence[int], *, fresh: bool = False) -> None:
+        if not fresh and all(self._is_here[page] for page in pages):
+            return
+        with self._lock:
+            wanted = [page for page in pages if fresh or not self._is_here[page]]
+            firsts = [page * self._page for page in wanted]
+            stops = [min(first + self._page, len(self._offsets)) for first in firsts]
+            ranges = [(self._start + 8 * a, self._start + 8 * b) for a, b in zip(firsts, stops, strict=True)]
+            found = self._reader.read_ranges(ranges, fresh=fresh) if ranges else []
+            for page, first, stop, data in zip(wanted, firsts, stops, found, strict=True):
+                self._offsets[first:stop] = np.frombuffer(data, "<u8")
+                self._is_here[page] = 1
 
 
 def sum_pages(offsets: Offsets, page: int) -> bytes:

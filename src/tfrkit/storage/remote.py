@@ -234,6 +234,18 @@ class RemoteReader:
         self.drop_begun()
 
 
+def open_start(address: str, nbytes: int) -> tuple[bytes, RemoteReader] | None:
+    """Return the first bytes of an object by one request, and a reader of its version; None if there is none."""
+    remote = parse_remote(address)
+    assert remote is not None
+    try:
+        pieces, info = find_bucket(remote).read(remote.key, Range(0, nbytes), None)
+    except StoreFault:
+        return None
+    assert info is not None
+    return b"".join(pieces), RemoteReader(address, size=info.nbytes, version=info.version)
+
+
 def read_many(wanted: Sequence[tuple[ByteReader, Sequence[tuple[int, int]]]]) -> list[list[bytes]]:
     """Return ranges of several readers, like `read_ranges` of each; those of remote readers are requested together."""
     remote = [(reader, reader._clip(ranges)) for reader, ranges in wanted if isinstance(reader, RemoteReader)]
