@@ -41,6 +41,7 @@ class Limits:
     exact_nbytes: int = 256 << 20  # of a remote dataset whose shuffle is always exact
     stripes_nbytes: int = 1 << 30  # windows of all groups of a striped order
     max_text_nbytes: int = 256 << 20  # of sidecars; more is refused
+    index_start_nbytes: int = 256 << 10  # of an index, read at first: all of one of 30,000 records
     table_text_nbytes: int = 1 << 20  # of a manifest, above which a table of its shards is made and looked for
     lease_seconds: float = 120.0  # without renewal, after which the writer of a remote folder is taken for dead
 

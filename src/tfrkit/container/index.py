@@ -44,6 +44,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from tfrkit import _native, _platform
+from tfrkit._limits import LIMITS
 from tfrkit.container.compression import COMPRESSIONS, Compression
 from tfrkit.container.index_pages import FetchedPages, IndexPages, sum_pages
 from tfrkit.errors import StaleIndexError, StorageError
@@ -64,7 +65,6 @@ _HEADER_NBYTES: Final = _HEADER.size + 4  # the checksum of the rest
 FRAME_OVERHEAD: Final = 8 + 4 + 4  # length, its checksum, the payload's checksum
 INDEX_FOLDER: Final = "_index"  # next to the shards: indexes, and the sidecars of a single-file dataset
 _FINGERPRINT_SPAN: Final = 4 << 10
-_START_NBYTES: Final = 256 << 10  # of an index in a store, read at first: a whole one of 30,000 records
 _KINDS: Final[tuple[RecordKind, ...]] = ("unknown", "example", "sequence_example", "raw", "mixed")
 # Offsets are checked in pieces, so that 10^8 of them need no second copy in memory.
 _CHECKED_AT_ONCE: Final = 1 << 20
@@ -230,7 +230,7 @@ def _fetch_start(path: str, shard: ByteReader) -> ShardIndex | None:
     from tfrkit.storage.remote import open_start  # imported only for remote addresses
 
     try:
-        found = open_start(path, _START_NBYTES)
+        found = open_start(path, LIMITS.index_start_nbytes)
     except StorageError:
         return None
     if found is None:
@@ -319,11 +319,11 @@ def _parse_index(
         _check_crc(sums.data if num_pages else b"", sums_crc, "page", stale)
         if any(view[_HEADER_NBYTES + 4 * num_pages : start]):
             raise stale("index is damaged, expected zeros after the checksums of its pages")
-        pages = (
-            IndexPages(offsets, sums, page, stale)
-            if rest is None
-            else FetchedPages(offsets, sums, page, stale, rest, start)
-        )
+        pages = IndexPages(offsets, sums, page, stale)
+        if rest is not None:
+            num_here = (len(data) - start) // (8 * page)
+            offsets[: num_here * page] = np.frombuffer(view, "<u8", num_here * page, start)
+            pages = FetchedPages(offsets, sums, page, stale, rest, start, num_here)
     if not is_lazy or pages is None:
         if pages is not None:
             pages.require(0, num_records)

@@ -52,13 +52,14 @@ class FetchedPages(IndexPages):
         stale: Callable[[str], StaleIndexError],
         reader: ByteReader,
         start: int,
+        num_here: int,
     ) -> None:
-        """Pages are read from byte `start` of `reader` on, into `offsets`."""
+        """Pages are read from byte `start` of `reader` on, into `offsets`, which has the first `num_here` of them."""
         super().__init__(offsets, sums, page, stale)
         self._offsets = offsets
         self._reader = reader
         self._start = start
-        self._is_here = bytearray(len(sums))
+        self._is_here = bytearray(b"\1" * num_here).ljust(len(sums), b"\0")
         self._lock = threading.Lock()
         renew_lock_after_fork(self)
 

@@ -42,7 +42,7 @@ def test_index_of_a_shard_with_a_byte_wrong_on_its_way_is_used(tmp_path: Path, i
 @pytest.fixture
 def paged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeStore]:
     """A store with one shard of 10,000 records, whose index has 5 pages; its start is without them."""
-    monkeypatch.setattr("tfrkit.container.index._START_NBYTES", 200)
+    monkeypatch.setattr(LIMITS, "index_start_nbytes", 200)
     for limit in ("gap_nbytes", "wide_gap_nbytes"):
         monkeypatch.setattr(LIMITS, limit, 0)
     with tfr.Writer(tmp_path / "x.tfrecord", index=True) as writer:
@@ -107,6 +107,19 @@ def test_page_with_a_byte_wrong_on_its_way_is_requested_again(paged: FakeStore, 
     index.require(0, 10_000)
     assert index.offsets.tolist() == whole.offsets.tolist()
     index.require(10_000, 10_000)
+
+
+def test_pages_in_the_start_are_not_requested_again(paged: FakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LIMITS, "index_start_nbytes", 40_000)
+    shard = open_reader("s3://bucket/x.tfrecord")
+    whole = read_index(f"s3://bucket/{INDEX}", shard=shard)
+    index = read_index(f"s3://bucket/{INDEX}", shard=shard, is_lazy=True)
+    paged.log.clear()
+    index.require(0, 4096)
+    assert paged.log == []
+    index.require(0, 10_000)
+    assert sum(row[3] - row[2] for row in paged.log) == 8 * (10_000 - 4096)
+    assert index.offsets.tolist() == whole.offsets.tolist()
 
 
 def test_replaced_index_is_an_error_and_never_a_mixture(paged: FakeStore) -> None:
