@@ -148,7 +148,8 @@ def prepare(source: Source, target: Target, options: BuildOptions, scratch: str)
     require_some(scan)
     problems = list(scan.problems)
     schema = None if scan.schema is None else rename_schema(scan.schema, options.keys)
-    _check_keys(scan, options.keys)
+    if options.keys and scan.reader.gives == "records":
+        raise SourceError("records are copied as they are, so their features cannot be renamed")
     assignment = _split_items(scan.items, options, problems)
     is_split = len(assignment.splits) > 1
     order = options.order or ("seeded" if is_split else scan.order)
@@ -183,11 +184,6 @@ def prepare(source: Source, target: Target, options: BuildOptions, scratch: str)
     return Prepared(
         source, target, options, scan, plan, compression, estimate, problems, notes, assignment.num_left_out
     )
-
-
-def _check_keys(scan: Scan, keys: Mapping[str, str]) -> None:
-    if keys and scan.reader.gives == "records":
-        raise SourceError("records are copied as they are, so their features cannot be renamed")
 
 
 def _split_items(items: Items, options: BuildOptions, problems: list[Problem]) -> Assignment:

@@ -63,7 +63,10 @@ def run(
 ) -> int:
     """Edit, and print a summary."""
     if restore:
-        return run_restore(paths)
+        from tfrkit.ops.edit.change import restore_change
+
+        print_line("the old files are back" if restore_change(paths) else "no unfinished change was found")
+        return ExitCode.DONE
     from tfrkit.ops.edit.edit import edit
 
     made = edit(
@@ -77,14 +80,6 @@ def run(
     code = set_verdict(ExitCode.DONE if made.changed or made.dropped else ExitCode.FOUND)
     print_changed(made, how.format, verdict=sum_up(made, paths))
     return code
-
-
-def run_restore(paths: list[str]) -> int:
-    """Restore the old files, and report whether there were any."""
-    from tfrkit.ops.edit.change import restore_change
-
-    print_line("the old files are back" if restore_change(paths) else "no unfinished change was found")
-    return ExitCode.DONE
 
 
 def parse_assignments(texts: list[str] | None) -> dict[str, str]:

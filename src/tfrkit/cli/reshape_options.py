@@ -67,17 +67,12 @@ def run_reshape(
     made = work(paths, *arguments, **options, progress=watch_on_terminal())
     if made.output == "-":
         # The records are on stdout.
-        say_written(made)
+        for line in describe_output(made):
+            say(line)
         return ExitCode.DONE
     result = made.to_json()
     print_document(format, result, result["files"], COLUMNS, lambda _: print_text(made))
     return ExitCode.DONE
-
-
-def say_written(made: Rewritten) -> None:
-    """Print the summary on stderr."""
-    for line in describe_output(made):
-        say(line)
 
 
 def print_text(made: Rewritten) -> None:

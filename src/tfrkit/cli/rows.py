@@ -22,7 +22,7 @@ def print_rows(format: Format, rows: Iterable[tuple[int, Any]]) -> None:
     if format == "csv":
         # The header needs the names of all rows, so the rows are kept.
         flat = [join_parts(value) for value in values]
-        print_csv(collect_names(flat), flat)
+        print_csv(list(dict.fromkeys(name for row in flat for name in row)), flat)
         return
     print_result(format, document=lambda: list(values), rows=lambda: values, text=lambda: print_text(rows))
 
@@ -48,8 +48,3 @@ def join_parts(row: dict[str, Any]) -> dict[str, Any]:
     if set(row) != {"context", "feature_lists"} or not all(isinstance(part, dict) for part in row.values()):
         return row
     return {f"{part}/{name}": value for part, values in row.items() for name, value in values.items()}
-
-
-def collect_names(rows: list[dict[str, Any]]) -> list[str]:
-    """Return every name, in the order of first appearance."""
-    return list(dict.fromkeys(name for row in rows for name in row))

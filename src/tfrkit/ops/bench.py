@@ -127,7 +127,8 @@ def bench(address: Address | Iterable[Address], *, sample_nbytes: int = DEFAULT_
 
 
 def _time_shards(shards: list[Shard], sample_nbytes: int) -> Bench:
-    records = _take_records(shards, sample_nbytes)
+    every = chain.from_iterable(chain.from_iterable(read_records(shard, Policy()) for shard in shards))
+    records = _cut_records(every, sample_nbytes)
     if not records:
         raise TfrkitError("no records to time", shard=shards[0].name)
     plain = frame_records(records)
@@ -139,11 +140,6 @@ def _time_shards(shards: list[Shard], sample_nbytes: int) -> Bench:
     steps += _time_records(records, plain, schema)
     gpu = time_gpu(records[:_MAX_GPU_RECORDS], schema)
     return Bench(len(records), len(plain), steps, costs, _score_shuffles(len(records)), gpu, find_missing_packages())
-
-
-def _take_records(shards: list[Shard], nbytes: int) -> list[bytes]:
-    policy = Policy()
-    return _cut_records(chain.from_iterable(chain.from_iterable(read_records(s, policy) for s in shards)), nbytes)
 
 
 def _cut_records(records: Iterable[bytes], nbytes: int) -> list[bytes]:

@@ -134,7 +134,9 @@ def sheet(
     target = expand_home(output)
     _check_arguments(count, columns, size)
     given = (image, label, mask, boxes, names, box_order, box_units, read_shape(shape))  # in the order of NAMES
-    _check_target(target, paths, force)
+    if not target.lower().endswith(".png"):
+        raise ValueError(f"output expected a name that ends in .png, got {target!r}")
+    require_output(target, sources=paths, force=force)
     shard_set, scanned = _open_counted(paths)
     try:
         pictures = _Pictures(shard_set, dict(zip(NAMES, given, strict=True)), side=size)
@@ -288,12 +290,6 @@ def _check_arguments(count: int, columns: int, size: int) -> None:
         raise ValueError(f"expected at least one picture and one column, got {count} and {columns}")
     if not MIN_SIDE <= size <= MAX_SIDE:
         raise ValueError(f"size expected {MIN_SIDE} to {MAX_SIDE} pixels, got {size}")
-
-
-def _check_target(target: str, paths: list[str], force: bool) -> None:
-    if not target.lower().endswith(".png"):
-        raise ValueError(f"output expected a name that ends in .png, got {target!r}")
-    require_output(target, sources=paths, force=force)
 
 
 def _describe_choice(report: SheetReport, shown: int) -> str:

@@ -213,7 +213,8 @@ def _plan(
 ) -> list[ShardWork]:
     works = keep_all(sources)
     chosen = [works[number] for number in numbers]
-    compression = _find_compression(sources, numbers)
+    filled = [sources.shards[number] for number in numbers if sources.shards[number].nbytes]
+    compression: Compression = filled[0].compression if filled else "none"
     counted = [(at, count) for at, count in enumerate(added.counts) if count.num_records]
     numbered = [_NUMBERED.fullmatch(work.name) for work in chosen]
     if not any(numbered) and len(chosen) == 1:
@@ -228,11 +229,6 @@ def _plan(
         new.append(work)
     last = numbers[-1] + 1
     return [*works[:last], *new, *works[last:]]
-
-
-def _find_compression(sources: FrameSources, numbers: Sequence[int]) -> Compression:
-    shards = [sources.shards[number] for number in numbers]
-    return next((shard.compression for shard in shards if shard.nbytes), "none")
 
 
 def _grow(sources: FrameSources, added: FrameSources, number: int, work: ShardWork, progress: Progress) -> None:

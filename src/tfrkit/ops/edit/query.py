@@ -10,7 +10,7 @@ import numpy as np
 
 from tfrkit._threads import choose_threads
 from tfrkit._types import UInt64Array
-from tfrkit.errors import CodecError, Hint, MissingFeatureError, QueryError, SchemaError, Step, TfrkitError
+from tfrkit.errors import CodecError, Hint, MissingFeatureError, QueryError, SchemaError, Step
 from tfrkit.features.schema import Schema, describe_missing, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.ops.edit.values import Classes, EncodeValue, make_encoder
@@ -64,7 +64,9 @@ def find_matches(
         if table.has_column(RECORD_COLUMN):
             raise QueryError(f"features expected other names than {RECORD_COLUMN}, which numbers the records")
         names = [_find_target(table, name) for name in expressions]
-        _require_once(names)
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"feature {name!r} is set more than once")
         types = [kind for _, kind in session.describe()[1:]]
         encoders = [_make_encoder(table, name, kind) for name, kind in zip(names, types, strict=True)]
         numbers, values = _run(session, encoders, locate)
@@ -185,12 +187,6 @@ def miss_feature(table: QueryTable, name: str) -> MissingFeatureError:
     return MissingFeatureError(describe_missing(name, names), shard=table.files[0], hint=f"features: {known}")
 
 
-def _require_once(names: Sequence[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"feature {name!r} is set more than once")
-
-
 def _make_encoder(table: QueryTable, name: str, sql_type: str) -> EncodeValue:
     if table.is_raw:
         if sql_type not in ("VARCHAR", "BLOB"):
@@ -224,9 +220,6 @@ def _run(session: QuerySession, encoders: Sequence[EncodeValue], locate: Locate)
         try:
             values.append(tuple(encode(value) for encode, value in zip(encoders, row, strict=True)))
         except (CodecError, SchemaError) as error:
-            raise _place(error, *locate(number)) from None
+            shard, record = locate(number)
+            raise error.replace(shard=shard, record=record) from None
     return np.array(numbers, np.uint64), values
-
-
-def _place(error: TfrkitError, shard: str, record: int) -> TfrkitError:
-    return error.replace(shard=shard, record=record)

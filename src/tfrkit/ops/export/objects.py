@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -181,7 +181,8 @@ def _find_classes(source: ExportInput, boxes: BoxFeatures, class_names: ClassNam
     if boxes.label is None:
         listed = sorted(texts) or ["object"]
         return ClassTable(dict(enumerate(listed, 1)), has_ids=False)
-    known = {number: class_names.show(boxes.label, number) for number in _known_ids(source, boxes.label, used)}
+    named = range(len(source.schema[boxes.label].classes or ()))
+    known = {number: class_names.show(boxes.label, number) for number in sorted({*named, *used})}
     merged = {number: names.get(number, known[number]) for number in known}
     # An id that is neither used nor named is a placeholder between other ids.
     merged = {number: name for number, name in merged.items() if number in used or not is_unused(name)}
@@ -189,12 +190,6 @@ def _find_classes(source: ExportInput, boxes: BoxFeatures, class_names: ClassNam
         twice = next(name for name in merged.values() if list(merged.values()).count(name) > 1)
         raise SchemaError(f"classes expected different names, got {show_name(twice)} for two of them")
     return ClassTable(merged, has_ids=True)
-
-
-def _known_ids(source: ExportInput, label: str, used: set[int]) -> Sequence[int]:
-    classes = source.schema[label].classes
-    named = range(len(classes)) if classes is not None else range(0)
-    return sorted({*named, *used})
 
 
 def _flat(column: Column) -> Any:

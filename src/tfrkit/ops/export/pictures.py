@@ -12,7 +12,6 @@ import numpy as np
 from tfrkit._types import Row
 from tfrkit.errors import Hint, SchemaError, Step
 from tfrkit.features.name_words import CLASS_NAMES, CLASS_TEXTS, FILE_WORDS, split_words
-from tfrkit.features.schema import Schema
 from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.pixels import ImageFile, to_image_files, to_mask_file
 from tfrkit.pictures.features import PictureFeatures, find_picture_features
@@ -65,7 +64,8 @@ class PictureSource:
         self.class_names = ClassNames.of_schema(schema, beside)
         self._has_names_beside = beside is not None
         self._schema = schema
-        self.name_feature = name or _find_name(schema, self.features)
+        title = self.features.title
+        self.name_feature = name or (None if title is None or schema[title].kind == "float" else title)
         # A stored file name is used unchanged; an id needs a suffix.
         self._is_file_name = self.name_feature is not None and bool(FILE_WORDS & set(split_words(self.name_feature)))
         self.class_feature = self._find_class(label)
@@ -176,10 +176,3 @@ class PictureSource:
 def decode_text(value: bytes | str) -> str:
     """Decode bytes as text; bytes that are not UTF-8 become surrogates."""
     return os.fsdecode(value)
-
-
-def _find_name(schema: Schema, features: PictureFeatures) -> str | None:
-    title = features.title
-    if title is None or schema[title].kind == "float":
-        return None
-    return title
