@@ -172,3 +172,7 @@ def test_shards_are_opened_together_and_read_by_tfrkit(tmp_path: Path) -> None:
 def test_downloads_are_not_offered() -> None:
     with pytest.raises(AttributeError, match="download_and_uncompress_tarball is not offered\n  download and unpack"):
         dataset_utils.download_and_uncompress_tarball("x", "y")
+
+
+def test_one_class_for_all_detections_has_the_id_it_is_found_by() -> None:
+    assert label_map_util.create_class_agnostic_category_index() == {1: {"id": 1, "name": "object"}}
