@@ -252,7 +252,7 @@ sanitize-threads: .venv-asan/.tools  ## the engine's C++ tests under the thread 
 	    -DTFRKIT_NATIVE_TESTS=ON -DTFRKIT_WERROR=ON -DTFRKIT_SANITIZE_THREADS=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
 	.venv-asan/bin/cmake --build build-tsan-native --parallel $(JOBS)
 	for suite in BatchEngine Pool; do \
-	    TFRKIT_STRESS_SECONDS=$(SECONDS_EACH) TSAN_OPTIONS=halt_on_error=1 setarch --addr-no-randomize build-tsan-native/native/tests/tfrkit_tests $$suite; done
+	    TFRKIT_STRESS_SECONDS=$(SECONDS_EACH) TSAN_OPTIONS=halt_on_error=1 setarch --addr-no-randomize build-tsan-native/native/tests/tfrkit_tests $$suite || exit 1; done
 
 # The C++ runtime must be preloaded with the sanitizer's, or the process dies at the first C++ exception.
 # Leak reports are off because CPython itself never frees everything.
