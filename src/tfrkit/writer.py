@@ -142,7 +142,7 @@ class Writer:
         return pending
 
     def write_columns(self, columns: Mapping[str, Any] | Any) -> None:
-        """Write many rows as Examples: each column is an array, `Ragged`, `BytesColumn` or list, of one length.
+        """Write many rows as Examples: each column is an array, `Ragged`, `BytesColumn` or list, of equal length.
 
         Also accepts a table or a dict of columns of pandas, polars or pyarrow (anything with Arrow's stream): a missing
         value is absent from its row, and a pandas index is a column if it has a name, else left out. To pandas NaN is a

@@ -169,7 +169,7 @@ def test_file_that_the_manifest_does_not_list_is_warned_of(ds: tfrkit.Dataset, t
 def test_head_is_a_list_of_the_first_rows(ds: tfrkit.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ds.shuffle(1).head(3) == ds.shuffle(1)[:3] and len(ds.shuffle(1).head()) == 5
     assert len(ds.head(100)) == 30 and ds.head(0) == []
-    with pytest.raises(ValueError, match="expected a number of rows from 0 up, got -1"):
+    with pytest.raises(ValueError, match="expected a number of rows of 0 or more, got -1"):
         ds.head(-1)
     fresh = tfrkit.open(ds.files)
     monkeypatch.setattr(type(fresh.records()), "__len__", lambda _: pytest.fail("rows were counted"))

@@ -65,7 +65,7 @@ def test_guesses_are_overridden_by_parameters_of_the_same_names(pictures: str, c
         ("/api/rows?sel=000000", 410, "the selection is no longer known"),
         ("/t?size=9999", 400, "size expected 32 to 512, got 9999"),
         ("/api/record/12", 404, "record 12 of 12"),
-        ("/api/place/12", 404, "position 12 of 12"),
+        ("/api/place/12", 404, "position expected below 12, got 12"),
         ("/api/record/x", 404, "no such address"),
         ("/api/nothing", 404, "no such address"),
         ("/w/nothing.js", 404, "no such file"),

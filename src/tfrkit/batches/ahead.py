@@ -177,7 +177,7 @@ def open_streams(
 
     With several threads, compressed shards are inflated ahead; by default there is one thread per core, at most
     `LIMITS.max_inflaters`, and fewer for small files. They also check the frames, or with `leaves_payloads` only their
-    headers. With `shares_plain`, a given number of threads also maps in and checks files that are not compressed.
+    headers. With `shares_plain` and an explicit `threads`, the threads also map and check uncompressed files.
     """
     if shares_plain and threads is not None and all(_is_plain(shard) for shard in shards):
         threads, max_nbytes = min(threads, LIMITS.max_inflaters), 2 * LIMITS.window_nbytes

@@ -75,7 +75,7 @@ def _find_finished(prepared: Prepared, journal: StoreJournal) -> Report | None:
 
 
 def _ensure_begun(prepared: Prepared, journal: StoreJournal) -> None:
-    """Store the plan, unless another part did. The lease shows that the store knows conditions."""
+    """Store the plan, unless another part has. The lease proves that the store supports conditional writes."""
     wanted = describe_begun(prepared)
     while (begun := journal.load_plan()) is None or begun.plan != wanted:
         if begun is not None and not prepared.options.force:

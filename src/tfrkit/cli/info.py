@@ -19,7 +19,7 @@ HELP = """Show the records, kind, compression and features of a dataset.
 
 Reads every record, checks it, and keeps counts; an index makes no difference.
 
-Raw bytes of one length are shown with the size they may have as pixels (224x224 gray?); --shape of sheet and export
+Raw bytes of equal length are shown with the size they may have as pixels (224x224 gray?); --shape of sheet and export
 images accepts it. In a SequenceExample, frames are those of each feature list; other features are of its context.
 
 --epoch-cost prints the requests and dollars of one shuffled epoch in an object store instead, in exact order (a request

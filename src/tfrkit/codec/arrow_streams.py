@@ -188,7 +188,7 @@ def _judge(name: str, kind: Any, arrow: Any) -> ColumnTarget | None:
         raise SourceError(
             f"column {name!r} is of type {error}, which records cannot store",
             shard=IN_MEMORY,
-            hint="make it numbers, text, or lists of these, or leave it out",
+            hint="convert it to numbers, text, or lists of these, or leave it out",
         ) from None
 
 

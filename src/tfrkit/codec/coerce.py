@@ -170,7 +170,7 @@ class Coercer:
             return np.array(leaves, np.complex128).reshape(shape)
         odd = next((x for x in leaves if not isinstance(x, (*_TEXT, *_INTEGER, float, np.floating))), None)
         got = type(odd).__name__ if odd is not None or None in leaves else "values of several types"
-        raise self.make_error(TypeError, name, f"expected numbers, bytes, str or arrays of one type, got {got}")
+        raise self.make_error(TypeError, name, f"expected numbers, bytes, str or arrays of the same type, got {got}")
 
     def _stack(self, name: str, arrays: Any) -> _Array:
         if len({(array.shape, array.dtype) for array in arrays}) != 1:
@@ -196,7 +196,7 @@ class Coercer:
             shape.append(lengths.pop())
             level = [inner for item in level for inner in item]
         if any(isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim) for item in level):
-            raise self.make_error(ShapeError, name, "expected rows of one length, got a nested list that is ragged")
+            raise self.make_error(ShapeError, name, "expected rows of equal length, got a nested list that is ragged")
         return tuple(shape)
 
     def to_int64(self, name: str, array: _Array) -> _Array:

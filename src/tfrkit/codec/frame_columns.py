@@ -31,7 +31,7 @@ def refuse_lost_type(name: str, dtype: Any) -> None:
         raise SourceError(
             f"column {name!r} holds Python objects, which records cannot store",
             shard=IN_MEMORY,
-            hint="make it numbers, text, or lists of these, or leave it out",
+            hint="convert it to numbers, text, or lists of these, or leave it out",
         )
     if type(dtype).__name__ == "SparseDtype":
         raise SourceError(

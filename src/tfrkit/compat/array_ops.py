@@ -97,7 +97,7 @@ def concat(values: Any, axis: int, name: Any = None) -> Tensor:
 
 
 def _alike(values: Any) -> list[_Array]:
-    """Convert to tensors of one type: plain numbers take the type of the first tensor in the list."""
+    """Convert to tensors of the same type: plain numbers take the type of the first tensor in the list."""
     typed = next((value.dtype for value in values if hasattr(value, "dtype")), None)
     return [np.asarray(to_tensor(value, None if hasattr(value, "dtype") else typed)) for value in values]
 
@@ -167,7 +167,7 @@ def decode_raw(
             )
         if len(value) != len(strings[0]):
             raise InvalidArgumentError(
-                None, None, f"decode_raw expected strings of one length, got {len(strings[0])} and {len(value)} bytes"
+                None, None, f"decode_raw expected strings of equal length, got {len(strings[0])} and {len(value)} bytes"
             )
     rows = [np.frombuffer(value, stored).astype(dtype, copy=False) for value in strings]
     if is_one:

@@ -51,7 +51,7 @@ def count_rows(parts: Any, what: str) -> int:
             raise ValueError(f"{what} expected tensors with rows, got a single value")
         counts.add(int(part.dense_shape[0]) if isinstance(part, SparseTensor) else len(part))
     if len(counts) != 1:
-        raise ValueError(f"{what} expected tensors of one length, got {sorted(counts)}")
+        raise ValueError(f"{what} expected tensors of equal length, got lengths {sorted(counts)}")
     return counts.pop()
 
 

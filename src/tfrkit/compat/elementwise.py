@@ -17,7 +17,7 @@ from tfrkit.compat.tensor import Tensor, to_tensor, wrap
 
 
 def _pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Convert both operands to tensors of one type."""
+    """Convert both operands to tensors of the same type."""
     if hasattr(x, "dtype") and not hasattr(y, "dtype"):
         return to_tensor(x), to_tensor(y, x.dtype)
     if hasattr(y, "dtype") and not hasattr(x, "dtype"):
@@ -26,7 +26,7 @@ def _pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     right = to_tensor(y) if hasattr(y, "dtype") else to_tensor(y, left.dtype)
     if left.dtype != right.dtype:
         kinds = f"{as_dtype(left.dtype)!r} and {as_dtype(right.dtype)!r}"
-        raise InvalidArgumentError(None, None, f"expected two values of one type, got {kinds}")
+        raise InvalidArgumentError(None, None, f"expected two values of the same type, got {kinds}")
     return left, right
 
 

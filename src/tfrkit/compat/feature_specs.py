@@ -81,7 +81,7 @@ class RaggedFeature(_RaggedFeature):
         """Split by the row number of each value."""
 
     class UniformRowLength(NamedTuple):
-        """Split into rows of one length."""
+        """Split into rows of equal length."""
 
         length: Any
 

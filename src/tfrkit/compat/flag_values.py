@@ -98,7 +98,7 @@ class FlagValues:
         """Define a flag. An identical definition is ignored, such as when a notebook cell runs again."""
         old = self._flags.get(flag.name)
         if old is not None and (old.default, old.help) != (flag.default, flag.help):
-            raise DuplicateFlagError(f"flag {flag.name!r} is defined twice, with another default or help")
+            raise DuplicateFlagError(f"flag {flag.name!r} is defined twice, with different defaults or help texts")
         if old is None:
             self._flags[flag.name] = flag
 

@@ -149,7 +149,7 @@ def _bytes_array(array: _Array) -> _Array:
     for index, item in enumerate(flat):
         inner = item.item() if isinstance(item, np.ndarray) and item.ndim == 0 else item
         if not isinstance(inner, (bytes, str)):
-            raise TypeError(f"expected numbers or strings of one type, got {type(inner).__name__}")
+            raise TypeError(f"expected numbers or strings of the same type, got {type(inner).__name__}")
         strings[index] = inner.encode() if isinstance(inner, str) else inner
     return strings.reshape(array.shape)
 

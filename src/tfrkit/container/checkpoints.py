@@ -19,6 +19,7 @@ from __future__ import annotations
 import bisect
 import importlib
 import io
+import shlex
 import struct
 import tempfile
 import zlib
@@ -111,7 +112,9 @@ class Checkpoints:
 
     def _damage(self, what: str) -> StaleIndexError:
         return StaleIndexError(
-            f"inflate checkpoints are damaged, {what}", shard=self._name, hint=f"rebuild: tfr index {self._name}"
+            f"inflate checkpoints are damaged, {what}",
+            shard=self._name,
+            hint=f"rebuild: tfr index {shlex.quote(self._name)}",
         )
 
 

@@ -20,7 +20,7 @@ A `.tfidx` file is at `<folder>/_index/<shard name>.tfidx`. All numbers are litt
       92     4  crc32c of bytes 0 to 92
       96   4*p  crc32c of each page of offsets, followed by zeros up to a multiple of 8 bytes
        q   8*n  start of each frame after inflating, ascending
-   q+8*n        checkpoints, see `container.seekable`
+   q+8*n        checkpoints, see `container.checkpoints`
 
 A page is checked when one of its records is first picked, so that one record of a large shard costs one page. In
 version 1, which is still read, there are no pages: the offsets start at byte 96, and byte 72 has the checksum of all.

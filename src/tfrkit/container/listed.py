@@ -20,7 +20,7 @@ _compressions: dict[str, Compression] = {}
 
 
 class ListedNames(Sequence[str]):
-    """The addresses of the shards that a table lists, made when they are asked for."""
+    """The addresses of the shards that a table lists, made when they are used."""
 
     def __init__(self, folder: str, table: ShardTable) -> None:
         self.folder = folder

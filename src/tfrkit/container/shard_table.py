@@ -138,7 +138,7 @@ class ShardTable:
             or self._starts[-1] != len(self.records)
             or int(self.split_codes.max(initial=0)) > len(self.split_names)
         ):
-            raise UnusableTableError("its head does not fit its rows")
+            raise UnusableTableError("its header does not match its rows")
 
     def __len__(self) -> int:
         return len(self.records)

@@ -543,5 +543,5 @@ class Dataset(Feeding):
 
 def _require_count(count: int) -> int:
     if require_whole("count", count) < 0:
-        raise ValueError(f"expected a number of rows from 0 up, got {count}")
+        raise ValueError(f"expected a number of rows of 0 or more, got {count}")
     return count

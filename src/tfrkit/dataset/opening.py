@@ -71,7 +71,7 @@ def open_dataset(
     if on_error not in ("raise", "skip"):
         raise ValueError(f"on_error expected 'raise' or 'skip', got {on_error!r}")
     if max_errors is not None and (not isinstance(max_errors, int) or max_errors < 0):
-        raise ValueError(f"max_errors expected a number from 0 up, got {max_errors!r}")
+        raise ValueError(f"max_errors expected a number of 0 or more, got {max_errors!r}")
     if infer not in ("sample", "all"):
         raise ValueError(f"infer expected 'sample' or 'all', got {infer!r}")
     if isinstance(features, str):

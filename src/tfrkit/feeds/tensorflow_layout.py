@@ -140,7 +140,7 @@ def _flatten(column: Column, leaf: Leaf) -> list[Array]:
             raise ShapeError(f"feature {leaf.name!r} expected rows of varying length, got one value per row")
     if isinstance(column, Ragged):
         raise ShapeError(
-            f"feature {leaf.name!r} has rows of varying length in this batch, of one length in the first",
+            f"feature {leaf.name!r} has rows of varying length in this batch, of equal length in the first",
             hint=f"pad it: batch(size, pad={{{leaf.name!r}: 0}})",
         )
     values = _to_strings(column) if leaf.dtype is None else np.ascontiguousarray(column)

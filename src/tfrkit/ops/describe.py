@@ -108,7 +108,7 @@ def _find_constants(report: list[dict[str, Any]]) -> dict[str, int]:
 
 
 def _guess_pixels(report: list[dict[str, Any]], schema: Schema, constants: Mapping[str, int]) -> None:
-    """Add possible pixel shapes to raw bytes of one length; the meaning of a guess ends in a question mark."""
+    """Add possible pixel shapes to raw bytes of equal length; the meaning of a guess ends in a question mark."""
     for row in report:
         spec = (schema.feature_lists if row["list"] else schema.features).get(row["name"])
         is_raw = spec is not None and spec.kind == "bytes" and spec.encoding == "list" and spec.logical == "bytes"

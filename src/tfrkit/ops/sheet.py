@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 MIN_SIDE, MAX_SIDE = 32, 1024
-# Records sampled to detect raw bytes of one length.
+# Records sampled to detect raw bytes of equal length.
 _PROBED = 8
 # Drawing takes 200 MB for this size.
 MAX_SHEET_PIXELS = 64 << 20
@@ -191,7 +191,7 @@ class _Pictures:
             return Picture(cause=error.what)
 
     def require_shape(self, numbers: list[int]) -> None:
-        """Raise if all images are raw bytes of one length, and no shape is known or it does not match that length."""
+        """Raise if all images are raw bytes of equal length, and no shape is known or it does not match that length."""
         spec, name = self._spec, self.features.image
         if spec.kind != "bytes" or spec.encoding != "list" or spec.logical != "bytes" or spec.shape != ():
             return

@@ -97,7 +97,7 @@ class Mixed:
 def apportion(weights: Sequence[float], total: int) -> list[int]:
     """Divide `total` by weight into integers, by largest remainder; every positive weight gets at least one."""
     if not weights or any(not 0 <= weight < float("inf") for weight in weights) or not sum(weights):
-        raise ValueError(f"weights expected numbers from 0 up, not all 0, got {list(weights)}")
+        raise ValueError(f"weights expected numbers of 0 or more, not all 0, got {list(weights)}")
     exact = [weight * total / sum(weights) for weight in weights]
     shares = [max(int(share), 1 if share else 0) for share in exact]
     remainders = sorted(range(len(shares)), key=lambda part: (int(exact[part]) - exact[part], part))

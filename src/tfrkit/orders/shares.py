@@ -115,7 +115,7 @@ def _read_share(name: str, value: Any) -> int | Fraction | None:
     number: Any = value
     if isinstance(value, Integral):
         if number < 0:
-            raise ValueError(f"part {name!r} expected a count from 0 up, got {number}")
+            raise ValueError(f"part {name!r} expected a count of 0 or more, got {number}")
         return int(value)
     if not (math.isfinite(value) and 0 <= number <= 1):
         raise ValueError(

@@ -80,7 +80,7 @@ class PictureGuesses:
 
     @cached_property
     def _shapes(self) -> list[tuple[int, ...]]:
-        """Likely shapes of the image feature, if it is raw pixels of one length: bytes, or numbers with such a name."""
+        """Likely shapes of the image feature, if it is raw pixels of equal length: bytes, or numbers by name."""
         name = self._given.get("image")
         for feature, spec in self._schema.features.items() if self._schema.kind != "raw" else ():
             if is_flat_image(feature, spec) and name in (None, feature):

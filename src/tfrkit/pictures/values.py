@@ -39,7 +39,7 @@ def read_corners(values: Mapping[str, Any], boxes: BoxFeatures) -> Corners:
             raise CodecError(f"boxes expected four numbers each, got {lengths[0]} in all")
         return _to_corners(sides[0].reshape(-1, 4), boxes.order)
     if len(set(lengths)) != 1:
-        raise CodecError(f"boxes expected four lists of one length, got {', '.join(map(str, lengths))}")
+        raise CodecError(f"boxes expected four lists of equal length, got {', '.join(map(str, lengths))}")
     return np.stack(sides, axis=1)
 
 

@@ -110,7 +110,7 @@ class Manifest:
 
 
 class _TableEntries(Mapping[str, ShardEntry]):
-    """The entries of a table, made when they are asked for."""
+    """The entries of a table, made when they are used."""
 
     def __init__(self, table: ShardTable) -> None:
         self._table = table

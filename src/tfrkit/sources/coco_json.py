@@ -149,7 +149,9 @@ def _read_image(coco: CocoData, entry: Mapping[str, Any], where: str) -> None:
 def _read_category(coco: CocoData, entry: Mapping[str, Any], where: str) -> None:
     identifier, name = entry.get("id"), entry.get("name")
     if isinstance(identifier, bool) or not isinstance(identifier, int) or identifier < 0:
-        coco.problems.append(Problem(where, "category expected an id from 0 up, got none", blocking=True, input=None))
+        coco.problems.append(
+            Problem(where, "category expected an id of 0 or more, got none", blocking=True, input=None)
+        )
     elif not isinstance(name, str) or not name.strip():
         coco.problems.append(Problem(where, "category expected a name, got none", blocking=True, input=None))
     elif coco.categories.get(identifier, name) != name:

@@ -78,7 +78,7 @@ class JsonColumn:
         if len(names) > 1:
             rare = min((key for key in self.counts), key=lambda key: self.counts[key])
             others = " and ".join(sorted(_WORDS[kind] for kind in names))
-            raise ValueError(f"expected values of one type, got {others}; {_WORDS[rare[0]]}", self.kinds[rare])
+            raise ValueError(f"expected values of the same type, got {others}; {_WORDS[rare[0]]}", self.kinds[rare])
         if self.inexact and names == {"float"}:
             raise ValueError("expected numbers that fit in float64, got integers that it would round", self.inexact)
         if self.wide:
@@ -161,7 +161,7 @@ def parse_line(line: str, *, thaws: bool = False) -> dict[str, Any]:
         more = f"; one object per line is expected, {_FROM_LIST}" if line[:1] == "[" else ""
         raise ValueError(f"not valid JSON, {error.msg.lower()}{more}") from None
     except RecursionError:
-        raise ValueError("expected a flat object, got a deeply nested one") from None
+        raise ValueError("JSON is nested too deeply") from None
     if not isinstance(value, dict):
         more = f"; {_FROM_LIST}" if isinstance(value, list) and value and isinstance(value[0], dict) else ""
         raise ValueError(f"expected one object per line, got {type(value).__name__}{more}")

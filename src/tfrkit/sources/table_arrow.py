@@ -225,7 +225,7 @@ def _advise(name: str, kind: Any, arrow: Any, is_in_memory: bool) -> str:
     elif arrow.types.is_decimal(kind):
         possible = ("float", "text")
     if possible is None:
-        return "make it numbers, text, or lists of these, or leave it out"
+        return "convert it to numbers, text, or lists of these, or leave it out"
     if is_in_memory:
         first, second = (f"types={{{name!r}: {word!r}}}" for word in possible)
         return f"tfrkit.sources.table(data, {first}) or {second} makes it one"
@@ -305,7 +305,7 @@ def _append_objects(spooler: TableSpooler, name: str, values: list[Any], title: 
     if len(kinds) == 2 and "float" in kinds and all(value != value for value in values if isinstance(value, float)):
         row = next(row for row, value in enumerate(values) if isinstance(value, float))
         raise SourceError(
-            f"column {name!r} expected values of one type, got NaN and {' '.join(map(str, kinds - {'float'}))}",
+            f"column {name!r} expected values of the same type, got NaN and {' '.join(map(str, kinds - {'float'}))}",
             shard=f"{title}, row {row}",
             hint='where NaN means no value: None, or df.fillna("")',
         )
@@ -313,7 +313,7 @@ def _append_objects(spooler: TableSpooler, name: str, values: list[Any], title: 
         kinds = {"float"}
     if len(kinds) != 1 or "other" in kinds:
         got = " and ".join(sorted(map(str, kinds))) or "no value at all"
-        raise SourceError(f"column {name!r} expected values of one type, got {got}", shard=title)
+        raise SourceError(f"column {name!r} expected values of the same type, got {got}", shard=title)
     kind = kinds.pop()
     missing = np.array([value is None for value in values], np.uint8) if None in values else None
     column = spooler.add(name, kind)  # type: ignore[arg-type]

@@ -129,7 +129,7 @@ def _read_list(path: str) -> tuple[list[tuple[int, str]], bool]:
 
 
 class FilesById:
-    """Files of one folder by id: the path without suffix, which lists and annotations use."""
+    """Files of one folder by id. The id is the path without its suffix, as lists and annotations give it."""
 
     def __init__(self, files: Iterable[FoundFile]) -> None:
         self._files: dict[str, list[FoundFile]] = {}
@@ -146,10 +146,10 @@ class FilesById:
         if found is None and os.path.splitext(identifier)[1].lower() in IMAGE_SUFFIXES:
             found = self._files.get(os.path.splitext(identifier)[0])
         if found is None:
-            raise SourceError(f"no {what} of id {identifier!r}")
+            raise SourceError(f"no {what} with id {identifier!r}")
         if len(found) > 1:
             names = ", ".join(file.key for file in found[:3])
-            raise SourceError(f"one {what} of id {identifier!r} expected, got {names}")
+            raise SourceError(f"expected one {what} with id {identifier!r}, got {names}")
         return found[0]
 
 

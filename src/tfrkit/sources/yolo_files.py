@@ -69,7 +69,7 @@ def _parse_line(words: list[str], number: int, has_keypoints: bool) -> YoloObjec
     if not all(map(math.isfinite, [label, *values])):
         raise ValueError("expected numbers, got nan or inf")
     if label < 0 or label != int(label):
-        raise ValueError(f"class expected a number from 0 up, got {words[0]!r:.64}")
+        raise ValueError(f"class expected a whole number of 0 or more, got {words[0]!r:.64}")
     if len(values) == 4 or (has_keypoints and len(values) > 4):
         x, y, width, height = values[:4]
         if width < 0 or height < 0:

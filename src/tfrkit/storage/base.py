@@ -101,7 +101,7 @@ class ByteReader(Protocol):
 
 
 class LocalRanges:
-    """What a reader of local bytes does when it is asked for streams and ranges: it reads them where they are."""
+    """Streams and ranges of a reader of local bytes, which are read in place."""
 
     version: str | None = None
     listing: Listing | None = None

@@ -134,7 +134,7 @@ def read_file(path: str) -> bytes | None:
 
 
 def ask_ahead(paths: Iterable[str]) -> None:
-    """Request small objects that will be asked for soon, each once, by `read_file` or `is_file`; returns at once."""
+    """Request small objects that `read_file` or `is_file` will need soon, each once; returns at once."""
     for path in paths:
         if has_scheme(path):
             bucket, key = _split(path)

@@ -67,7 +67,7 @@ def _open_store(remote: Remote, options: StorageOptions, *, tries: int) -> Any:
         provider = config.pop("credential_provider", None)
         return store.S3Store(name, credential_provider=provider, **config, **timing)
     if options.profile is not None:
-        raise StorageError(f"profile is for s3:// addresses, got one of {remote.scheme}://", shard=remote.root)
+        raise StorageError(f"profile expected an s3:// address, got {remote.scheme}://", shard=remote.root)
     if remote.scheme == "gs":
         if options.endpoint is not None:
             config["base_url"] = options.endpoint

@@ -29,7 +29,9 @@ _SUFFIXES = {format: suffix for suffix, format in SUFFIX_FORMATS.items()} | {"JP
 def check_name(name: object) -> str:
     """Return a name for a file or tag: no path, nothing hidden; ValueError otherwise."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or ".." in name:
-        raise ValueError(f"name expected letters, digits, -, _ and . only, got {name!r:.64}")
+        raise ValueError(
+            f"name may have letters, digits, -, _ and single dots, and starts with a letter or digit, got {name!r:.64}"
+        )
     return name
 
 

@@ -211,7 +211,7 @@ class Opened:
     def item_at(self, position: int) -> int:
         """Return the item at a position of the whole dataset."""
         if not 0 <= position < self.num_items:
-            raise IndexError(f"position {position} of {self.num_items}")
+            raise IndexError(f"position expected below {self.num_items}, got {position}")
         if not self.broken:
             return position
         places = [at + number for number, at in enumerate(self._broken_at)]

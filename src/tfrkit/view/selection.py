@@ -76,7 +76,7 @@ class Selection:
     def item_at(self, position: int) -> int:
         """Return the item at a position."""
         if not 0 <= position < len(self.items):
-            raise IndexError(f"position {position} of {len(self.items)}")
+            raise IndexError(f"position expected below {len(self.items)}, got {position}")
         return self.items.item_at(position)
 
     def position_of(self, item: int) -> int | None:

@@ -292,7 +292,7 @@ class Viewer:
 
 
 def read_number(query: Mapping[str, str], name: str, default: int | None) -> int:
-    """Read a number from 0 up from the parameters of a request; ValueError otherwise."""
+    """Read a number of 0 or more from the parameters of a request; ValueError otherwise."""
     text = query.get(name)
     if text is None or text == "":
         if default is None:

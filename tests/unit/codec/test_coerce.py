@@ -291,7 +291,7 @@ def test_text_that_utf8_does_not_hold_raises(value: object) -> None:
 
 
 def test_ragged_nested_list_raises() -> None:
-    with pytest.raises(ShapeError, match="feature 'x' expected rows of one length, got a nested list that is ragged"):
+    with pytest.raises(ShapeError, match="feature 'x' expected rows of equal length, got a nested list that is ragged"):
         coerce([[1], [1, 2]])
 
 

@@ -20,7 +20,7 @@ def test_decode_raw_reads_numbers_in_either_order() -> None:
 
 @pytest.mark.parametrize(
     ("data", "match"),
-    [(b"\1\2\3", r"multiple of 2 bytes \(uint16\), got 3"), ([b"\1\2", b""], "of one length, got 2 and 0 bytes")],
+    [(b"\1\2\3", r"multiple of 2 bytes \(uint16\), got 3"), ([b"\1\2", b""], "of equal length, got 2 and 0 bytes")],
 )
 def test_decode_raw_refuses_bytes_that_do_not_divide(data: Any, match: str) -> None:
     with pytest.raises(tf.errors.InvalidArgumentError, match=match):

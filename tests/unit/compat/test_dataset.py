@@ -163,7 +163,7 @@ def test_list_files_finds_and_mixes_paths(tmp_path: Path) -> None:
         (lambda: tf.data.Dataset.range(3).shuffle(0), "buffer_size expected 1 or more, got 0"),
         (lambda: plain(tf.data.Dataset.range(3).batch(0)), "batch_size expected 1 or more, got 0"),
         (lambda: tf.data.Dataset.range(3).shard(2, 2), "index expected within 0 to 1, got 2"),
-        (lambda: tf.data.Dataset.from_tensor_slices(([1], [1, 2])), r"of one length, got \[1, 2\]"),
+        (lambda: tf.data.Dataset.from_tensor_slices(([1], [1, 2])), r"of equal length, got lengths \[1, 2\]"),
         (lambda: tf.data.Dataset.from_tensor_slices(3), "got a single value"),
         (lambda: tf.data.TFRecordDataset("x", compression_type="xz"), "compression_type expected"),
     ],

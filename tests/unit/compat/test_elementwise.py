@@ -26,7 +26,7 @@ def test_quotient_of_integers() -> None:
 
 
 def test_two_types_and_shapes_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(tf.errors.InvalidArgumentError, match="one type, got tf.float32 and tf.int64"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="the same type, got tf.float32 and tf.int64"):
         tf.add(tf.constant(1.0), tf.constant(1, tf.int64))
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"incompatible shapes \(2,\) and \(3,\)"):
         tf.add(tf.constant([1, 2]), tf.constant([1, 2, 3]))

@@ -95,7 +95,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 STEPS: dict[str, Callable[[Any], Any]] = {
     "rows": lambda data: data,
     "batch": lambda data: data.batch(32),
-    "batch of one length": lambda data: data.shard(4, 1).batch(9),
+    "batch of equal length": lambda data: data.shard(4, 1).batch(9),
     "whole batches": lambda data: data.batch(64, drop_remainder=True),
     "shuffle": lambda data: data.shuffle(100, seed=1).batch(16),
     "repeat": lambda data: data.repeat(2).skip(600).take(300),

@@ -120,7 +120,7 @@ def test_zero_bytes_at_the_end_of_strings_are_kept() -> None:
 
 
 def test_values_of_mixed_types_are_refused() -> None:
-    with pytest.raises(TypeError, match="expected numbers or strings of one type, got int"):
+    with pytest.raises(TypeError, match="expected numbers or strings of the same type, got int"):
         tf.constant(["a", 1])
 
 

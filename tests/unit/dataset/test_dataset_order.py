@@ -158,7 +158,7 @@ def test_endless_repeat_has_no_length_and_can_be_taken_from(ds: tfrkit.Dataset) 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda ds: ds.take(-1), "expected a number of rows from 0 up, got -1"),
+        (lambda ds: ds.take(-1), "expected a number of rows of 0 or more, got -1"),
         (lambda ds: ds.repeat(0), "times expected at least 1, got 0"),
         (lambda ds: ds.shuffle(window=0), "window expected at least 1, got 0"),
         (lambda ds: ds.shuffle(block=3), "block goes with window"),

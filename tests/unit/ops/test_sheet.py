@@ -237,7 +237,7 @@ def test_small_box_at_the_upper_edge_is_visible_next_to_its_name(tmp_path: Path)
     [
         (([0.5], [0.1], [0.4], [0.9]), "box 0 expected corners from 0 to 1 in order, got 0.5, 0.1, 0.4, 0.9"),
         (([12.0], [0.1], [40.0], [0.9]), "box 0 expected corners from 0 to 1 in order, got 12, 0.1, 40, 0.9"),
-        (([0.1, 0.2], [0.1], [0.4], [0.9]), "boxes expected four lists of one length, got 2, 1, 1, 1"),
+        (([0.1, 0.2], [0.1], [0.4], [0.9]), "boxes expected four lists of equal length, got 2, 1, 1, 1"),
     ],
 )
 def test_box_that_cannot_be_drawn_is_a_crossed_tile(tmp_path: Path, sides: Any, cause: str) -> None:

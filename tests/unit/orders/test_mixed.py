@@ -57,5 +57,5 @@ def test_weights_are_apportioned(weights: list[float], shares: list[int]) -> Non
 
 @pytest.mark.parametrize("weights", [[], [0, 0], [-1, 2], [float("nan"), 1], [float("inf"), 1]])
 def test_weights_that_mean_nothing_raise(weights: list[float]) -> None:
-    with pytest.raises(ValueError, match="weights expected numbers from 0 up, not all 0, got"):
+    with pytest.raises(ValueError, match="weights expected numbers of 0 or more, not all 0, got"):
         apportion(weights, 10)

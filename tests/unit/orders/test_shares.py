@@ -63,7 +63,7 @@ def test_counts_are_exact(parts: dict[str, Any], size: int, counts: list[int]) -
         ({"train": 100, "val": None}, r"^split 'val' would have 0 of 100 records"),
         ({"train": 1.0, "val": None}, r"^split 'val' would have 0 of 100 records"),
         ({"train": 100, "val": 1.0}, r"^split 'val' would have 0 of 100 records"),
-        ({"train": -1, "val": 1.0}, r"^part 'train' expected a count from 0 up, got -1$"),
+        ({"train": -1, "val": 1.0}, r"^part 'train' expected a count of 0 or more, got -1$"),
         (
             {"train": 80.0, "val": 20.0},
             r"^part 'train' expected a ratio from 0 to 1, got 80\.0\n  a number of records is",

@@ -27,7 +27,7 @@ def test_corners_of_four_lists_and_of_fours() -> None:
 
 
 def test_corners_that_do_not_belong_together_raise() -> None:
-    with pytest.raises(CodecError, match="boxes expected four lists of one length, got 2, 1, 1, 1"):
+    with pytest.raises(CodecError, match="boxes expected four lists of equal length, got 2, 1, 1, 1"):
         read_corners({"a": [1.0, 2.0], "b": [1.0], "c": [1.0], "d": [1.0]}, BoxFeatures(("a", "b", "c", "d")))
     with pytest.raises(CodecError, match="boxes expected four numbers each, got 3 in all"):
         read_corners({"bbox": [1.0, 2.0, 3.0]}, BoxFeatures(("bbox",)))

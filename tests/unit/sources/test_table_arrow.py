@@ -147,7 +147,7 @@ def test_table_parquet_values_that_do_not_fit_are_named_for_each_column(tmp_path
 @pytest.mark.parametrize(
     ("column", "advice"),
     [
-        (pyarrow and pyarrow.array([[[1]]]), "make it numbers, text, or lists of these, or leave it out"),
+        (pyarrow and pyarrow.array([[[1]]]), "convert it to numbers, text, or lists of these, or leave it out"),
         (
             pyarrow and pyarrow.array([Decimal("1.5")]),
             "tfrkit.sources.table(data, types={'a': 'float'}) or types={'a': 'text'} makes it one",
@@ -210,7 +210,7 @@ def test_table_dict_of_columns(tmp_path: Path) -> None:
     ]
     with pytest.raises(SourceError, match="columns expected one length, got a 1, b 2"):
         Table({"a": [1], "b": [1, 2]}).scan(str(tmp_path))
-    with pytest.raises(SourceError, match="column 'a' expected values of one type, got int64 and text"):
+    with pytest.raises(SourceError, match="column 'a' expected values of the same type, got int64 and text"):
         Table({"a": [1, "x"]}).scan(str(tmp_path))
     with pytest.raises(TypeError, match="table expected a file, .* got int"):
         Table(5).scan(str(tmp_path))

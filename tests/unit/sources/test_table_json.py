@@ -54,7 +54,7 @@ def test_table_json_lines_bad_lines_are_all_named_and_left_out(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ([1, 2, "x"], "expected values of one type, got integers and text; text in lines 3"),
+        ([1, 2, "x"], "expected values of the same type, got integers and text; text in lines 3"),
         ([1, 2, [3]], "expected lists or single values in all lines, got both; lists in lines 3"),
         ([1, 1 << 63], "expected signed 64-bit integers, got larger ones in lines 2"),
         ([0.5, (1 << 53) + 1], "expected numbers that fit in float64, got integers that it would round in lines 2"),

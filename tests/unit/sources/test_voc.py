@@ -399,9 +399,9 @@ def test_voc_det_lists_that_name_missing_files_name_each_one(tmp_path: Path) -> 
     save_text(tmp_path / "ImageSets/Main/train.txt", "a\nb\nghost\n")
     scan = VocDet(str(tmp_path)).scan("")
     assert [(problem.key, problem.reason) for problem in scan.problems] == [
-        ("ImageSets/Main/train.txt, line 2", "no annotation in Annotations of id 'b'"),
-        ("ImageSets/Main/train.txt, line 3", "no annotation in Annotations of id 'ghost'"),
-        ("ImageSets/Main/train.txt, line 3", "no image in JPEGImages of id 'ghost'"),
+        ("ImageSets/Main/train.txt, line 2", "no annotation in Annotations with id 'b'"),
+        ("ImageSets/Main/train.txt, line 3", "no annotation in Annotations with id 'ghost'"),
+        ("ImageSets/Main/train.txt, line 3", "no image in JPEGImages with id 'ghost'"),
     ]
     assert scan.items.split_names == ("train",)
 
@@ -624,7 +624,7 @@ def test_voc_seg_bad_masks_are_named_while_scanning(tmp_path: Path) -> None:
         "SegmentationClass/lossy.png": "mask expected a lossless image, got JPEG, which changes class numbers",
         "SegmentationClass/void.png": "mask expected an image file, got an empty file",
         "SegmentationClass/text.png": "mask expected an image file, got something else",
-        "SegmentationClass/lone": "no image in JPEGImages of id 'lone'",
+        "SegmentationClass/lone": "no image in JPEGImages with id 'lone'",
     }
     assert scan.items.size == 0
 

@@ -130,7 +130,7 @@ def test_webdataset_json_of_different_types_blocks(tmp_path: Path) -> None:
     members = {"a.json": b'{"k": 1}', "b.json": b'{"k": "x"}', "c.json": b'{"k": 2}'}
     [problem] = WebDataset(write_tar(tmp_path / "x.tar", members)).scan("").problems
     assert problem.blocking
-    assert problem.reason == "expected values of one type, got integers and text; text in samples number 2"
+    assert problem.reason == "expected values of the same type, got integers and text; text in samples number 2"
 
 
 def test_webdataset_unsafe_members_are_refused_with_their_samples(tmp_path: Path) -> None:

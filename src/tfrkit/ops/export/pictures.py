@@ -76,7 +76,7 @@ class PictureSource:
         self._num_inexact = 0
 
     def _require_shape(self, source: ExportInput) -> None:
-        """Raise if all images are raw bytes of one length, and no shape is known or it does not match that length."""
+        """Raise if all images are raw bytes of equal length, and no shape is known or it does not match that length."""
         name = self.features.image
         spec = source.schema[name]
         report = source.report.get((name, name in source.schema.feature_lists))

@@ -64,7 +64,7 @@ def tail_rows(address: Address | Iterable[Address], count: int) -> Iterator[tupl
     pipe is read to its end, with the last records in memory.
     """
     if count < 0:
-        raise ValueError(f"expected a number of rows from 0 up, got {count}")
+        raise ValueError(f"expected a number of rows of 0 or more, got {count}")
     with open_shards(address) as shards:
         if not _is_pipe(shards):
             yield from _tail_files(shards, count)

@@ -82,7 +82,7 @@ class ShufflePlan:
         return ranks
 
     def find_parts(self, part_starts: Sequence[int]) -> PartsOf:
-        """Return a function that finds the part of each record: the range of positions that it goes to."""
+        """Return a function that maps records to part numbers; a part is a range of output positions."""
         bounds = np.asarray(part_starts[1:], np.uint64)
         place: dict[int, tuple[int, int]] = {}
         for at, group in enumerate(self.groups):

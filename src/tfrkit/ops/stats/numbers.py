@@ -103,7 +103,7 @@ class NumberSummary:
         return _find_quantiles(values, weights), self._count_bins(values, weights)
 
     def count_between(self, edges: Sequence[float]) -> list[int]:
-        """Count the finite numbers between edges, as in the histogram of a summary that includes this one."""
+        """Count the finite numbers in each bin given by `edges`, often those of a merged summary."""
         return self._count_between(*self.weigh(), np.array(edges, np.float64))
 
     def _count_bins(self, values: Array, weights: Int64Array) -> Bins:

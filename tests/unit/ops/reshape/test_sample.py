@@ -41,7 +41,7 @@ def test_last_rows_are_given_with_their_numbers(tmp_path: Path) -> None:
     assert list(tail_rows(tmp_path, 3)) == [(2, {"x": 2}), (3, {"x": 3}), (4, {"x": 4})]
     assert len(list(tail_rows(tmp_path, 100))) == 5
     assert list(tail_rows(tmp_path, 0)) == []
-    with pytest.raises(ValueError, match="from 0 up, got -1"):
+    with pytest.raises(ValueError, match="of 0 or more, got -1"):
         list(tail_rows(tmp_path, -1))
 
 
