@@ -21,8 +21,8 @@ from tfrkit.storage.resolve import Address
 
 # Amazon S3 and Google Cloud Storage, standard class; Azure's hot tier is 10 to 30 % more.
 DOLLARS_PER_REQUEST = 0.40 / 1e6
-# The index, and the first and last bytes of a shard that are compared with it.
-_REQUESTS_PER_SHARD = 3
+# The index, and the last bytes of a shard, which are compared with it. Without a manifest, its first bytes come before.
+_REQUESTS_PER_SHARD = 2
 
 
 @dataclass(frozen=True)
