@@ -61,7 +61,7 @@ tar -xzf "$dist"/tfrkit-*.tar.gz -C "$work/alone" --strip-components=1
 "$(find_python 3.12)" -m venv "$work/alone/venv"
 (
   cd "$work/alone"
-  venv/bin/python -m pip install --quiet --disable-pip-version-check . 'pytest>=8' 'hypothesis>=6' pytest-xdist pyarrow 2>&1 | { grep -v '^WARNING: Location' || true; }
+  venv/bin/python -m pip install --quiet --disable-pip-version-check . 'pytest>=8' 'pytest-timeout>=2.3' 'hypothesis>=6' pytest-xdist pyarrow 2>&1 | { grep -v '^WARNING: Location' || true; }
   venv/bin/python -m pytest -q -p no:cacheprovider ${SDIST_TESTS:-tests/unit/container tests/unit/codec tests/properties -m 'not resources'}
 )
 echo "wheel-check: all of it passed, on$found"
