@@ -16,6 +16,7 @@ LINK = re.compile(r"\]\((?!https?:)([^)#]+)\.md(?:#[^)]*)?\)")
 APART = ("contents", "zh/contents")
 # For language models: the pages that say how to use it, and not how it is built.
 FULL = ("learn", "do", "look-up", "understand")
+NOT_FULL = ("look-up/compat", "understand/documentation", *(f"{folder}/index" for folder in FULL))
 SUMMARY = "Build, read, check and train from TFRecord files, without TensorFlow and many times faster."
 
 
@@ -164,7 +165,7 @@ def make_llms_full(root: Path, pages: list[str]) -> str:
     parts = [f"# tfrkit\n\n{SUMMARY}\n"]
     for folder in FULL:
         for name in pages:
-            if name.startswith(f"{folder}/") and name != "look-up/compat":
+            if name.startswith(f"{folder}/") and name not in NOT_FULL:
                 text = (root / f"{name}.md").read_text(encoding="utf-8")
                 parts.append(re.sub(r"<!--.*?-->\n*", "", text, flags=re.DOTALL))
     return "\n".join(parts)
