@@ -21,7 +21,7 @@ constexpr uint64_t kPieceFrames = 64;
 // The first place in [start, stop) that has the checksum of a length that fits; `stop` if there is none.
 uint64_t FindHeader(ByteView span, uint64_t start, uint64_t stop) {
   if (span.size() < kFrameOverhead) return stop;
-  const uint64_t last = std::min(stop, span.size() - kFrameOverhead + 1);
+  const uint64_t last = std::min<uint64_t>(stop, span.size() - kFrameOverhead + 1);
   for (uint64_t offset = start; offset < last; ++offset) {
     const uint8_t* const header = span.data() + offset;
     const uint64_t length = LoadLE64(header);

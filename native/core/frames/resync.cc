@@ -76,7 +76,7 @@ ResyncResult FrameSearch::FindNext(uint64_t offset, uint64_t stop, bool is_final
     const uint32_t stored = LoadLE32(span_.data() + start + length);
     if (MaskCrc(Checksum(start, start + length)) == stored) return {true, offset};
   }
-  return {false, is_final ? stop : std::min(offset, span_.size())};
+  return {false, is_final ? stop : std::min<uint64_t>(offset, span_.size())};
 }
 
 FrameRun FrameSearch::CheckFrames(uint64_t offset, uint64_t stop, uint64_t max_frames) {

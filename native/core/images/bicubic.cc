@@ -312,7 +312,7 @@ bool HoldsTogether(const Image& image) {
   if (image.width == 0 || image.width > kMaxImageSide) return false;
   if (image.channels != 1 && image.channels != 3) return false;
   const size_t row = image.width * image.channels;
-  size_t before_last, stop;
+  uint64_t before_last, stop;
   return image.stride >= row && CheckedMul(image.height - 1, image.stride, &before_last) &&
          CheckedAdd(before_last, row, &stop) && stop <= image.bytes.size();
 }
