@@ -54,10 +54,12 @@ static_assert(ClassFor(kMinPooled) == 0 && ClassFor(kMinPooled + 1) == 1 &&
               ClassFor(kMaxKept) == kNumClasses - 1);
 
 PoolBlock AllocateBlock(size_t capacity) {
-  void* data = std::aligned_alloc(kAlignment, capacity);
+  void* data = ::operator new(capacity, std::align_val_t{kAlignment}, std::nothrow);
   if (data == nullptr) return {};
   return {static_cast<uint8_t*>(data), capacity};
 }
+
+void FreeBlock(uint8_t* data) { ::operator delete(data, std::align_val_t{kAlignment}); }
 
 // REQUIRES: the mutex is held, and the class is not empty.
 uint8_t* TakeFirst(size_t index) {
@@ -79,7 +81,7 @@ void Evict() {
     if (oldest == kNumClasses || size_class.last_used < g_pool.classes[oldest].last_used) oldest = index;
   }
   const uint64_t last_used = g_pool.classes[oldest].last_used;
-  std::free(TakeFirst(oldest));
+  FreeBlock(TakeFirst(oldest));
   g_pool.classes[oldest].last_used = last_used;  // eviction does not count as use
 }
 
@@ -121,14 +123,14 @@ void ReleaseBlock(PoolBlock block) {
       return;
     }
   }
-  std::free(block.data);
+  FreeBlock(block.data);
 }
 
 void ClearPool() {
   const std::unique_lock lock(g_pool.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return;
   for (size_t index = 0; index < kNumClasses; ++index) {
-    while (g_pool.classes[index].first != nullptr) std::free(TakeFirst(index));
+    while (g_pool.classes[index].first != nullptr) FreeBlock(TakeFirst(index));
   }
 }
 

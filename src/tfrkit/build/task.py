@@ -87,10 +87,14 @@ class ShardTask:
         return replace(self, items=self.items[start:stop], part=part, num_parts=num_parts)
 
     def run(self, tick: Tick) -> ShardResult:
-        """Write the shard, its index and its marker; write nothing if bad inputs fail the build."""
+        """Write the shard, its index and its marker; write nothing if bad inputs fail the build.
+
+        If another worker finished the same task meanwhile, its shard stays: the build may be reading it already.
+        """
         use_given(self.stores)
         result = ShardResult(os.path.basename(self.path))
         is_whole = self.num_parts == 1
+        is_first = read_done(self.output) is None
         digest = hashlib.sha256()
         writer = Writer(
             self.output,
@@ -104,8 +108,11 @@ class ShardTask:
         with writer:
             is_sound = _write_items(writer, self, result, tick)
             result.num_records = writer.num_records
-            if not is_sound:
+            there = read_done(self.output) if is_first and is_sound else None
+            if not is_sound or there is not None:
                 writer.discard()
+        if there is not None:
+            return there
         result.facts = _take_facts(self.reader)
         if is_sound:
             result.nbytes = os.path.getsize(self.output)
@@ -128,8 +135,7 @@ class JoinTask:
 
     def run(self, tick: Tick) -> ShardResult:
         """Copy the parts into the shard and remove them. Any number of workers may do this at the same time."""
-        there = read_done(self.path)
-        if there is not None and os.path.exists(index_path(self.path)):
+        if (there := self._find_joined()) is not None:
             return there  # a worker joined them, and died before it could report that
         result = ShardResult(os.path.basename(self.path))
         parts = [part_path(self.path, part, self.num_parts) for part in range(self.num_parts)]
@@ -145,6 +151,8 @@ class JoinTask:
                     while piece := part.read(_COPY_NBYTES):
                         digest.update(piece)
                         writer.write(piece)
+            if (there := self._find_joined()) is not None:
+                return there  # another worker was faster; the build may be reading its shard already
             writer.commit()
         result.sha256 = digest.hexdigest()
         save_index(self.path)
@@ -152,6 +160,9 @@ class JoinTask:
         for path in parts:
             drop_done(path)
         return result
+
+    def _find_joined(self) -> ShardResult | None:
+        return read_done(self.path) if os.path.exists(index_path(self.path)) else None
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,23 @@ def test_shard_is_written_with_index_checksum_and_marker(tmp_path):
     assert ticks == [(1, 10, 0)] * 5
 
 
+def test_a_second_worker_that_ends_later_leaves_the_shard_of_the_first(tmp_path):
+    path = str(tmp_path / "s.tfrecord")
+    inodes = []
+
+    class Overtaken(Squares):
+        def read(self, item):
+            if not inodes:
+                run(ShardTask(path, make_items(5), Squares()))
+                inodes.append(os.stat(path).st_ino)
+            return super().read(item)
+
+    result = run(ShardTask(path, make_items(5), Overtaken()))
+    assert (os.stat(path).st_ino, result) == (inodes[0], read_done(path))
+    assert run(ShardTask(path, make_items(5), Squares())) == result  # asked for again, it is written again
+    assert os.stat(path).st_ino != inodes[0]
+
+
 def test_bad_inputs_are_skipped_when_requested(tmp_path):
     path = str(tmp_path / "s.tfrecord")
     result = run(ShardTask(path, make_items(5), Squares(bad=2), on_bad="skip"))
