@@ -47,7 +47,7 @@ def nothing(number: int) -> int:
 
 @contextmanager
 def started(name: str) -> Iterator[Callable[[int], None]]:
-    """Start an engine with two workers; yields a function that makes so many calls by the engine's own means."""
+    """Start an engine with two workers; yields a function that makes n calls by the engine's own means."""
     if name == "ray":
         import ray
 

@@ -20,6 +20,13 @@ os.environ["RAY_raylet_start_wait_time_s"] = "180"  # noqa: SIM112 - a node take
 sys.path[:0] = [str(HERE), str(HERE.parent / "remote")]
 # Workers have the keys of the bucket in their environment; tasks never have them.
 SECRET = "0123456789-secret-of-the-bucket"
+# Verbs of `tfr.tools` that write files, with options.
+WRITING_VERBS = [
+    ("convert", {"compression": "gzip", "drop": ["name"]}),
+    ("reshard", {"shards": 7}),
+    ("shuffle", {"seed": 5, "shards": 5}),
+    ("export_csv", {}),
+]
 os.environ |= {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1"}
 
 

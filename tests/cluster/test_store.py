@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from conftest import SECRET
+from conftest import SECRET, WRITING_VERBS
 
 import tfrkit as tfr
 from tfrkit.engines.dask import DaskCluster
@@ -96,15 +96,7 @@ def test_table_built_into_a_bucket_equals_one_machine(tmp_path, engine, folder, 
     ]
 
 
-@pytest.mark.parametrize(
-    ("verb", "options"),
-    [
-        ("convert", {"compression": "gzip", "drop": ["name"]}),
-        ("reshard", {"shards": 7}),
-        ("shuffle", {"seed": 5, "shards": 5}),
-        ("export_csv", {}),
-    ],
-)
+@pytest.mark.parametrize(("verb", "options"), WRITING_VERBS)
 def test_verbs_between_buckets_give_the_bytes_of_one_machine(sound, engine, folder, client, tmp_path, verb, options):
     put(client, f"{folder}/rows", sound)
     work = getattr(tfr.tools, verb)

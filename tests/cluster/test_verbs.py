@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import WRITING_VERBS
 from deadly_part import DeadlyPart
 
 import tfrkit as tfr
@@ -55,15 +56,7 @@ def test_stats_equal_those_of_one_machine(dataset, engine):
     assert tfr.tools.stats(dataset, on_error="skip", engine=engine).to_json() == here
 
 
-@pytest.mark.parametrize(
-    ("verb", "options"),
-    [
-        ("convert", {"compression": "gzip", "drop": ["name"]}),
-        ("reshard", {"shards": 7}),
-        ("shuffle", {"seed": 5, "shards": 5}),
-        ("export_csv", {}),
-    ],
-)
+@pytest.mark.parametrize(("verb", "options"), WRITING_VERBS)
 def test_written_files_have_the_bytes_of_one_machine(sound, engine, tmp_path, digest, verb, options):
     work = getattr(tfr.tools, verb)
     work(sound, tmp_path / "here" / "out", **options)

@@ -56,7 +56,6 @@ class FetchedPages(IndexPages):
     ) -> None:
         """Pages are read from byte `start` of `reader` on, into `offsets`, which has the first `num_here` of them."""
         super().__init__(offsets, sums, page, stale)
-        self._offsets = offsets
         self._reader = reader
         self._start = start
         self._is_here = bytearray(b"\1" * num_here).ljust(len(sums), b"\0")
