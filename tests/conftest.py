@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,6 +42,13 @@ def corpus() -> Path:
     if not CORPUS.is_dir():
         pytest.skip("the corpus folder ../shared/corpus is not here")
     return CORPUS
+
+
+@pytest.fixture
+def new_threads() -> Callable[[], list[str]]:
+    """Names the threads that this test started and that still run. A thread of an earlier test may end meanwhile."""
+    before = set(threading.enumerate())
+    return lambda: [thread.name for thread in threading.enumerate() if thread not in before]
 
 
 @pytest.fixture(scope="session")

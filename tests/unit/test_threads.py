@@ -109,12 +109,11 @@ def test_error_of_a_run_is_raised_after_its_items_and_those_before() -> None:
     assert taken == [*range(20), *range(1000, 1020), 5000]
 
 
-def test_closed_runs_leave_no_thread() -> None:
-    before = threading.active_count()
+def test_closed_runs_leave_no_thread(new_threads: Callable[[], list[str]]) -> None:
     ahead = run_ahead_of(count_runs([100_000] * 5))
     assert next(iter(ahead)) == 0
     ahead.close()
-    assert threading.active_count() == before
+    assert new_threads() == []
 
 
 def run_python(code: str) -> tuple[int, str, str]:

@@ -250,15 +250,16 @@ def test_shards_are_inflated_on_other_threads(tmp_path: Path, way: str, monkeypa
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_early_end_leaves_no_thread(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_early_end_leaves_no_thread(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch, new_threads: Callable[[], list[str]]
+) -> None:
     write_shards(tmp_path, "gzip")
     monkeypatch.setattr(ahead, "choose_threads", lambda given: given or 2)
-    before = threading.active_count()
     items = WAYS[way](tfr.open(tmp_path), 2)
     next(items)
-    assert threading.active_count() > before
+    assert new_threads()
     del items
-    assert threading.active_count() == before
+    assert new_threads() == []
 
 
 def test_small_files_and_pipes_are_read_without_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import gc
 import json
 import pickle
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -245,17 +246,16 @@ def test_resuming_after_damage_with_another_batch_size_repeats_and_drops_nothing
     iterator.close()
 
 
-def test_consumer_that_stops_leaves_no_thread(ds: tfrkit.Dataset) -> None:
-    before = threading.active_count()
+def test_consumer_that_stops_leaves_no_thread(ds: tfrkit.Dataset, new_threads: Callable[[], list[str]]) -> None:
     iterator = iter(ds.shuffle(seed=1).batch(2, threads=3))
     next(iterator)
     iterator.close()
-    assert threading.active_count() == before
+    assert new_threads() == []
     iterator = iter(ds.shuffle(seed=1).batch(2, threads=3))
     next(iterator)
     del iterator
     gc.collect()
-    assert threading.active_count() == before
+    assert new_threads() == []
 
     def fail() -> None:
         for _ in ds.shuffle(seed=1).batch(2, threads=3):
@@ -264,7 +264,7 @@ def test_consumer_that_stops_leaves_no_thread(ds: tfrkit.Dataset) -> None:
     with pytest.raises(RuntimeError, match="the consumer failed"):
         fail()
     gc.collect()
-    assert threading.active_count() == before
+    assert new_threads() == []
 
 
 def test_prefetch_stays_within_its_bound(ds: tfrkit.Dataset) -> None:

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import gzip
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -56,9 +55,9 @@ def chunks(stop: int, size: int) -> list[list[int]]:
 
 
 @pytest.fixture(autouse=True)
-def _no_thread_is_left() -> Iterator[None]:
+def _no_thread_is_left(new_threads: Callable[[], list[str]]) -> Iterator[None]:
     yield
-    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("tfrkit")] == []
+    assert new_threads() == []
 
 
 @pytest.mark.parametrize("threads", THREADS)

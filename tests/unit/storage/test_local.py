@@ -159,12 +159,12 @@ def test_map_slices_are_copies(tmp_path: Path) -> None:
 def test_map_holds_no_descriptor(tmp_path: Path) -> None:
     path = tmp_path / "shard"
     path.write_bytes(CONTENT)
-    before = len(os.listdir("/proc/self/fd"))
+    before = set(os.listdir("/proc/self/fd"))
     with contextlib.closing(LocalReader(str(path))) as reader:
         span = reader.span()
         assert isinstance(span, _native.FileMap)
         reader.park()
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert set(os.listdir("/proc/self/fd")) <= before
         assert span[:4] == CONTENT[:4]
 
 
