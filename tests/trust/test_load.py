@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from load import load_memory, load_readers, make_dataset  # type: ignore[import-not-found]
+from load import is_flat, load_memory, load_readers, make_dataset  # type: ignore[import-not-found]
 
 
 @pytest.mark.resources
@@ -17,3 +17,9 @@ def test_memory_is_flat_over_opens_and_readers_see_every_row(tmp_path: Path) -> 
     dataset = make_dataset(tmp_path)
     assert load_memory(dataset, 300)
     assert load_readers(dataset, 4)
+
+
+@pytest.mark.resources
+def test_growth_is_noticed() -> None:
+    kept: list[object] = []
+    assert not is_flat("blocks that stay", 100, lambda number: kept.append(bytearray(100_000)))
