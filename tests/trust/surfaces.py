@@ -10,6 +10,7 @@ import functools
 import gzip
 import json
 import os
+import shutil
 import struct
 import tempfile
 import warnings
@@ -18,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
 import numpy as np
 
 import tfrkit as tfr
@@ -25,19 +27,24 @@ from tfrkit import _native
 from tfrkit.batches.state import load_state
 from tfrkit.build.journal import parse_done, read_inputs
 from tfrkit.container import index as indexes
+from tfrkit.container import shard_table
 from tfrkit.container.identify import describe_foreign
 from tfrkit.container.seekable import SeekableInflate
 from tfrkit.errors import SidecarWarning, TfrkitError
 from tfrkit.features import schema_json, schema_pbtxt, tfds_json
 from tfrkit.images.png import decode_png, read_png
 from tfrkit.images.sniff import sniff_image
+from tfrkit.ops.query import engine, partials
+from tfrkit.ops.query import text as query_text
 from tfrkit.orders.slice_syntax import resolve_slices
 from tfrkit.sidecars.manifest import read_manifest
 from tfrkit.sources.coco_json import parse_coco
 from tfrkit.sources.voc_xml import parse_voc_xml
 from tfrkit.sources.yolo_files import parse_data_yaml, parse_yolo_labels
+from tfrkit.storage import transaction
 from tfrkit.storage.memory import MemoryReader
 from tfrkit.testing import reference
+from tfrkit.view.keep import Tags
 
 RECORDS = [b"record %d " % number * 5 for number in range(30)]
 FRAMES = reference.write_frames(RECORDS)
@@ -122,6 +129,35 @@ def take_index(data: bytes) -> None:
         assert not isinstance(read, bytes) or read in RECORDS
 
 
+def take_index_start(data: bytes) -> None:
+    """An index in a store: its first bytes, then its pages when they are used."""
+    whole = fix_index(data)
+    found = indexes._parse_index(
+        whole[:128], "s.tfidx", MemoryReader(FRAMES, name="s"), is_lazy=True, rest=MemoryReader(whole, name="s.tfidx")
+    )
+    found.require(0, found.num_records)
+    for number in range(found.num_records):
+        read = _native.read_frame_at(FRAMES, int(found.offsets[number]), "all")
+        assert not isinstance(read, bytes) or read in RECORDS
+
+
+def take_table(data: bytes) -> None:
+    """A table of shards with right checksums and the right manifest."""
+    manifest = shard_table.identify_manifest(MANIFEST)
+    if len(data) >= 80:
+        header, body = bytearray(data[:76]), data[80:]
+        struct.pack_into("<I", header, 12, _native.crc32c(body))
+        struct.pack_into("<Q16s", header, 40, *manifest)
+        data = bytes(header) + struct.pack("<I", _native.crc32c(bytes(header))) + body
+    table = shard_table.ShardTable(data, manifest)
+    names = table.names()
+    assert [table.name(number) for number in range(len(table))] == names
+    for number, name in enumerate(names):
+        assert name not in ("", ".", "..") and "/" not in name
+        _ = table.etag(number), table.split(number), table.sha256(number), table.find(name)
+    _ = table.has_gaps
+
+
 def index_seeds() -> list[bytes]:
     shard = MemoryReader(FRAMES, name="s")
     offsets = np.array(reference.index_frames(FRAMES), np.uint64)
@@ -129,6 +165,19 @@ def index_seeds() -> list[bytes]:
     path = folder() / "_index" / "s.tfidx"
     indexes.write_index(str(path), made, indexes.fingerprint_shard(shard))
     return [path.read_bytes()]
+
+
+MANIFEST = json.dumps(
+    {"format": "tfrkit.dataset", "version": 1, "shards": [
+        {"name": f"x-{number:05}-of-00007", "split": "train" if number else None, "records": 3, "nbytes": 90,
+         "etag": f'"{number}"', "sha256": "ab" * 32}
+        for number in range(7)
+    ]}
+).encode()  # fmt: skip
+
+
+def table_seeds() -> list[bytes]:
+    return [shard_table.make_table(MANIFEST, fingerprint="f") or b""]
 
 
 @functools.cache
@@ -251,6 +300,27 @@ def journal_seeds() -> list[bytes]:
     ]
 
 
+def take_change(data: bytes) -> None:
+    """A change that was interrupted: its journal puts nothing outside of the folder."""
+    place = folder() / "changed"
+    put(f"changed/{transaction.PENDING}/journal.json", data)
+    put(f"changed/{transaction.PENDING}/old/0", b"old")
+    before = sorted(path.name for path in folder().iterdir())
+    try:
+        transaction.restore(str(place))
+    finally:
+        shutil.rmtree(place)
+    assert sorted(path.name for path in folder().iterdir()) == [name for name in before if name != "changed"]
+
+
+def take_tags(data: bytes) -> None:
+    put("tags/tags.json", data)
+    tags = Tags(str(folder() / "tags"))
+    for name in tags.count():
+        tags.find(0, name)
+    assert isinstance(tags.of(0, 1), list)
+
+
 # --- containers ----------------------------------------------------------------------------------------
 
 
@@ -318,16 +388,32 @@ def take_slices(data: bytes) -> None:
         assert 0 <= found.start <= found.stop <= 100
 
 
+@functools.cache
+def query_engine() -> engine.QueryEngine:
+    """One DuckDB with little memory for all queries: to start one takes a hundred times as long as a query."""
+    engine._idle[:] = [engine.QueryEngine(engine.import_duckdb(), 256 << 20)]
+    return engine._idle[0]
+
+
 def take_query(data: bytes) -> None:
+    query_engine()
     path = folder() / "rows.tfrecord"
     if not path.exists():
         with tfr.Writer(path) as writer:
             for number in range(5):
                 writer.write({"a": number, "b": "text"})
-    for _ in zip(
-        tfr.sql(to_text(data).replace("T", f"'{path}'"), timeout=2, memory="256MB", jobs=1), range(100), strict=False
-    ):
+    for _ in zip(tfr.sql(to_text(data).replace("T", f"'{path}'"), timeout=2, jobs=1), range(100), strict=False):
         pass
+
+
+def take_sql_text(data: bytes) -> None:
+    """What is read from the text of a query, and the queries for workers that are made of it."""
+    connection = query_engine().connect()
+    parsed = query_text.parse_query(connection, to_text(data))
+    if query_text.find_copied_table(parsed) is not None:
+        query_text.ask_for_numbers(connection, parsed)
+    partials.cut_aggregates(connection, parsed, ["a", "b"], ["a"])
+    partials.cut_rows(connection, parsed, "T", with_filter=True)
 
 
 VOC = b"<annotation><filename>a.jpg</filename><size><width>12</width><height>8</height></size><object><name>x</name>"
@@ -335,10 +421,13 @@ VOC += b"<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>5</xmax><ymax>6</ymax></bndbo
 COCO = b'{"images":[{"id":1,"file_name":"a","width":9,"height":9}],"categories":[{"id":1,"name":"x"}],"annotations":'
 COCO += b'[{"id":1,"image_id":1,"category_id":1,"bbox":[1,1,2,2],"segmentation":[[1,1,3,1,3,3]],"iscrowd":0}]}'
 STATE = json.dumps({"tfrkit_state": 1, "dataset": "d", "order": "o", "epoch": 2, "row": 50}).encode()
+QUERIES = [b"select a, count(*) from T group by a", b"select * from T where b like 't%' order by a limit 3"]
 INPUT = (TfrkitError, ValueError, TypeError)  # what a caller passes, not what a file holds
 
 SURFACES: dict[str, Surface] = {
     "index": Surface(take_index, index_seeds),
+    "index_start": Surface(take_index_start, index_seeds),
+    "table": Surface(take_table, table_seeds, (shard_table.UnusableTableError,)),
     "checkpoints": Surface(take_checkpoints, checkpoint_seeds),
     "manifest": Surface(take_manifest, lambda: [dataset()["tfrkit.json"]]),
     "folder": Surface(take_folder, folder_seeds),
@@ -347,6 +436,8 @@ SURFACES: dict[str, Surface] = {
     "tfds": Surface(take_tfds, tfds_seeds),
     "state": Surface(take_state, lambda: [STATE], INPUT),
     "journal": Surface(take_journal, journal_seeds),
+    "change": Surface(take_change, lambda: [b'{"steps": [{"path": "b", "was_there": true}]}']),
+    "tags": Surface(take_tags, lambda: [b'{"hard": {"0": [1, 5]}}']),
     "shard": Surface(take_shard, shard_seeds),
     "head": Surface(take_head, head_seeds),
     "png": Surface(take_png, png_seeds),
@@ -354,7 +445,6 @@ SURFACES: dict[str, Surface] = {
     "coco": Surface(lambda data: parse_coco(data, "c.json", masks=True), lambda: [COCO]),
     "yolo": Surface(take_yolo, lambda: [b"0 0.5 0.5 0.2 0.2\n", b"names: [a, b]\ntrain: images\n"]),
     "slices": Surface(take_slices, lambda: [b"train[10%:20%]+test[:-3]", b"train[1shard:]"], INPUT),
-    "query": Surface(
-        take_query, lambda: [b"select a, count(*) from T group by a", b"select * from T where b like 't%'"], INPUT
-    ),
+    "query": Surface(take_query, lambda: QUERIES, INPUT),
+    "sql_text": Surface(take_sql_text, lambda: [*QUERIES, QUERIES[0][:-1] + b"9" * 5000], (TfrkitError, duckdb.Error)),
 }

@@ -10,6 +10,8 @@ import pytest
 from talk import Connect, make_row, read_events, select
 
 import tfrkit
+from tfrkit.errors import StorageError
+from tfrkit.view.keep import TAGS_FILE, Tags
 
 pytest.importorskip("starlette")
 pytest.importorskip("duckdb")
@@ -104,6 +106,17 @@ def test_tags_are_kept_in_the_folder_of_exports(pictures: str, tmp_path: Path, c
     assert connect(pictures, out=out).get("/api/set").json()["tags"] == {"hard": 2}
     id = select(client, "where=label%20%3D%200")
     assert client.post("/api/tag", json={"name": "zero", "sel": id}).json()["tags"]["zero"] == 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", "null", '{"a": [1]}', '{"a": {"0": 1}}', '{"a": {"x": [1]}}', '{"a": {"0": [true]}}', "[" * 99_999,
+     '{"a": {"0": [-1]}}', f'{{"a": {{"0": [{10**30}]}}}}', f'{{"a": {{"{"9" * 5000}": []}}}}', "\udcff"],
+)  # fmt: skip
+def test_damaged_tags_are_an_error_that_names_the_file(text: str, tmp_path: Path) -> None:
+    (tmp_path / TAGS_FILE).write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(StorageError, match=r"(expected|not JSON).*tags\.json"):
+        Tags(str(tmp_path))
 
 
 @pytest.mark.parametrize(

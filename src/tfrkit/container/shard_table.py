@@ -46,7 +46,8 @@ _MAGIC: Final = b"TFRKSHD\n"
 _VERSION: Final = 1
 _HEADER: Final = struct.Struct("<8sIIQQQQ16s12x")
 _HEADER_NBYTES: Final = _HEADER.size + 4
-_NUMBERED: Final = re.compile(r"(.*-)(\d{5,18})(-of-\d{5,18}.*)", re.DOTALL)
+_MAX_DIGITS: Final = 18
+_NUMBERED: Final = re.compile(rf"(.*-)(\d{{5,{_MAX_DIGITS}}})(-of-\d{{5,{_MAX_DIGITS}}}.*)", re.DOTALL)
 _MAX_SHARDS: Final = 1 << 32
 _KEYS: Final = frozenset({"name", "split", "records", "nbytes", "sha256", "etag"})
 
@@ -125,19 +126,16 @@ class ShardTable:
             self.split_names: list[str] = [str(name) for name in content["splits"]]
             self.fingerprint: str | None = content["fingerprint"]
             self._runs = [_Run(*run) for run in content["names"]]
-            self._starts = [0, *accumulate(run.num for run in self._runs)]
         except (ValueError, KeyError, TypeError, RecursionError):
             raise UnusableTableError("its head is not as expected") from None
-        is_right = all(
-            isinstance(run.prefix, str) and isinstance(run.suffix, str) and "/" not in run.prefix + run.suffix
-            and (run.width or run.num == 1) and run.num > 0 and run.first >= 0
-            for run in self._runs
-        )  # fmt: skip
         if (
-            not is_right
-            or self._starts[-1] != len(self.records)
-            or int(self.split_codes.max(initial=0)) > len(self.split_names)
+            not isinstance(self.head, dict)
+            or not isinstance(self.fingerprint, str | None)
+            or not all(map(_is_run, self._runs))
         ):
+            raise UnusableTableError("its head is not as expected")
+        self._starts = [0, *accumulate(run.num for run in self._runs)]
+        if self._starts[-1] != len(self.records) or int(self.split_codes.max(initial=0)) > len(self.split_names):
             raise UnusableTableError("its header does not match its rows")
 
     def __len__(self) -> int:
@@ -260,6 +258,16 @@ def _find_runs(names: Sequence[str]) -> list[_Run]:
         else:
             runs.append(run)
     return runs
+
+
+def _is_run(run: _Run) -> bool:
+    """Whether a run has the types and numbers that `_find_runs` gives it; anybody can make right checksums."""
+    return (
+        isinstance(run.prefix, str) and isinstance(run.suffix, str) and "/" not in run.prefix + run.suffix
+        and type(run.first) is type(run.width) is type(run.num) is int
+        and run.first >= 0 and 0 <= run.width <= _MAX_DIGITS and run.num > 0
+        and (run.width > 0 or (run.num == 1 and run.prefix not in ("", ".", "..")))
+    )  # fmt: skip
 
 
 def _name_in(run: _Run, number: int) -> str:

@@ -224,7 +224,7 @@ def _read_steps(folder: str, pending: str) -> list[tuple[str, bool]]:
     found = []
     for step in steps if isinstance(steps, list) else [None]:
         match step:
-            case {"path": str(name), "was_there": bool(was_there)} if name and "\0" not in name:
+            case {"path": str(name), "was_there": bool(was_there)} if name and _can_be_a_path(name):
                 place = os.path.realpath(os.path.join(folder, os.path.dirname(name)))
                 if os.path.basename(name) not in ("", ".", "..") and os.path.commonpath([root, place]) == root:
                     found.append((name, was_there))
@@ -235,6 +235,13 @@ def _read_steps(folder: str, pending: str) -> list[tuple[str, bool]]:
             hint=f"what was there before is in {os.path.join(pending, _OLD)}: look at it, then remove {pending}",
         )
     return found
+
+
+def _can_be_a_path(name: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
 
 
 def _remove_pending(folder: str) -> None:

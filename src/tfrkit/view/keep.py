@@ -15,6 +15,7 @@ from tfrkit.errors import CodecError, ContainerError, SchemaError, StorageError
 from tfrkit.images.sniff import SUFFIX_FORMATS, sniff_image
 from tfrkit.outputs.target import require_output
 from tfrkit.storage.resolve import open_writer
+from tfrkit.storage.text_files import read_json
 from tfrkit.view.describe import find_value, make_picture
 from tfrkit.view.guesses import Guesses
 from tfrkit.view.opened import Opened
@@ -43,11 +44,7 @@ class Tags:
         self._lock = threading.Lock()
         self._records: dict[tuple[str, int], set[int]] = {}
         if self._path is not None and os.path.exists(self._path):
-            with open(self._path, encoding="utf-8") as file:
-                stored: dict[str, dict[str, list[int]]] = json.load(file)
-            self._records = {
-                (name, int(number)): set(records) for name, sets in stored.items() for number, records in sets.items()
-            }
+            self._records = _read_tags(self._path)
 
     def count(self) -> dict[str, int]:
         """Return the number of records of each tag."""
@@ -81,6 +78,24 @@ class Tags:
         with open_writer(path, make_folders=True) as writer:
             writer.write(json.dumps(stored, indent=1).encode())
             writer.commit()
+
+
+def _read_tags(path: str) -> dict[tuple[str, int], set[int]]:
+    """Read the file of tags. Raises `StorageError` if it is not one: the next tag would replace it."""
+    stored = read_json(path)
+    try:
+        found = {(name, int(number)): set(rows) for name, sets in stored.items() for number, rows in sets.items()}
+    except (AttributeError, TypeError, ValueError):
+        found = {("", -1): set()}
+    if not all(number >= 0 and all(map(_is_record, records)) for (_, number), records in found.items()):
+        raise StorageError(
+            "expected tags with lists of records", shard=path, hint="move the file away, or choose another --out"
+        )
+    return found
+
+
+def _is_record(record: object) -> bool:
+    return type(record) is int and 0 <= record < 1 << 62
 
 
 def export(opened: Opened, guesses: Guesses, items: Iterable[int], kind: str, folder: str, name: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import struct
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +14,17 @@ from typing import Any
 import pytest
 
 import tfrkit
-from tfrkit import tools
+from tfrkit import _native, tools
 from tfrkit._limits import LIMITS
 from tfrkit.container.shard_list import ListedShards
-from tfrkit.container.shard_table import ShardTable, StaleTableError, UnusableTableError, identify_manifest, make_table
+from tfrkit.container.shard_table import (
+    _HEADER,
+    ShardTable,
+    StaleTableError,
+    UnusableTableError,
+    identify_manifest,
+    make_table,
+)
 from tfrkit.errors import IncompleteSetWarning, SidecarWarning, StorageError
 from tfrkit.testing.fake_store import FakeStore, use_fake_store
 
@@ -97,6 +105,35 @@ def test_rows_that_a_table_cannot_hold_give_none(change: dict[str, Any]) -> None
     content = json.loads(make_manifest(["x", "y"]))
     content["shards"][0].update(change)
     assert make_table(json.dumps(content).encode(), fingerprint=None) is None
+
+
+def forge(change: dict[str, Any]) -> tuple[bytes, bytes]:
+    """A manifest, and a table with another head and right checksums."""
+    text = make_manifest(["x"])
+    data = make_table(text, fingerprint=None)
+    assert data is not None
+    fields = list(_HEADER.unpack_from(data))
+    head = json.loads(data[80 : 80 + fields[4]])
+    forged = json.dumps({**head, **change}).encode()
+    body = forged + bytes(-len(forged) % 8) + data[80 + -(-fields[4] // 8) * 8 :]
+    fields[2], fields[4] = _native.crc32c(body), len(forged)
+    header = _HEADER.pack(*fields)
+    return text, header + struct.pack("<I", _native.crc32c(header)) + body
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"names": [run]} for run in (
+        ["..", 0, 0, "", 1], ["", 0, 0, "", 1], ["a/b", 0, 0, "", 1], ["a", 0, 10**9, "", 1], ["a", 0.5, 5, "", 1],
+        ["a", 0, 5, "", 1.0], ["a", 0, True, "", 1], ["a", "0", 5, "", 1], ["a", 0, 5, 7, 1], ["a", 0, 5, "", 10**30],
+    )] + [{"manifest": []}, {"manifest": None}, {"fingerprint": 7}, {"names": 7}, {"splits": None}],
+)  # fmt: skip
+def test_table_forged_with_its_checksums_is_refused(change: dict[str, Any]) -> None:
+    text, data = forge({})
+    assert ShardTable(data, identify_manifest(text)).names() == ["x"]
+    text, data = forge(change)
+    with pytest.raises(UnusableTableError):
+        ShardTable(data, identify_manifest(text))
 
 
 @pytest.fixture

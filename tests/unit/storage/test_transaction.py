@@ -202,6 +202,7 @@ def test_change_without_a_journal_is_left_to_the_user(tmp_path: Path) -> None:
         [{"path": "..", "was_there": True}],
         [{"path": "", "was_there": True}],
         [{"path": "a\0b", "was_there": True}],
+        [{"path": "a\ud800", "was_there": True}],
         [{"path": "a"}],
         [{"path": 1, "was_there": True}],
         ["a"],

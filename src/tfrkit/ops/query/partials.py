@@ -237,7 +237,8 @@ def _is_aggregate(node: Node, aggregates: Collection[str]) -> bool:
 
 def _read_number(constant: Node) -> int | None:
     literal = constant.get("literal") or {}
-    return int(literal["text"]) if literal.get("kind") == "INTEGER" else None
+    # A number of thousands of digits, which Python does not parse, is no place of a column.
+    return int(literal["text"]) if literal.get("kind") == "INTEGER" and len(literal["text"]) < 20 else None
 
 
 def _walk(value: Any) -> Iterator[Node]:
