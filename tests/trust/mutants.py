@@ -1,10 +1,15 @@
-"""Change one thing in the Python code, and see whether the tests of that room notice.
+"""Change one thing in the Python code, and see whether the tests notice.
 
-python tests/trust/mutants.py [--number 40] [--room orders] [--seed N]
+python tests/trust/mutants.py [--number 15] [--room orders] [--seed N]
 
-A mutant is a comparison, an operator, a constant or a condition that is another one. Only the tests in
-tests/unit/<room> are run, each with a timeout; a hang counts as noticed. Prints the seed, the survivors, and the share
-that was noticed in each room. Nothing in this folder changes: mutants live in a copy of the package.
+A mutant is a comparison, an operator, a constant or a condition that is another one. All mutants of a sample are in
+one copy of the package, switched off. The tests run once with all of them off: this shows which tests pass on
+unchanged code, and which of them reach which mutant. Then each mutant is switched on in a process of its own, and the
+tests that reach it run until one fails. Nothing in this folder changes.
+
+A mutant is noticed if a test fails or crashes, or if the timeout of a test ends and names it; these are counted apart.
+It is not noticed if no test reaches it, or if it hangs and no timeout fires. Changes that no caller could notice are
+in equivalent.txt, with the reason.
 """
 
 from __future__ import annotations
@@ -12,22 +17,57 @@ from __future__ import annotations
 import argparse
 import ast
 import collections
+import compileall
+import contextlib
 import copy
+import importlib.util
+import itertools
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TextIO
 
-import tfrkit
+import mutant_switch
+import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-PACKAGE = Path(tfrkit.__file__).parent
-UNIT = ROOT / "tests" / "unit"
-SECONDS = 30  # for one test
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+TESTS = ROOT / "tests"
+PACKAGE = Path(str(importlib.util.find_spec("tfrkit").origin)).parent  # not imported: the copy will be
+EQUIVALENT = HERE / "equivalent.txt"
+PYTEST = [
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:xdist",
+    "-m",
+    "not resources",
+    "--ignore",
+    str(TESTS / "view" / "browser"),
+]
+PLACES_PER_EXTRA = 250  # a large room has one mutant more per this many places
+SECONDS = 20  # the least timeout of a test with a mutant
+MAX_SECONDS = 40.0  # of tests for one mutant, as measured without it; the fastest are first
+NOTICED = ("failed", "crashed", "timeout")
+# Tests of rooms that are not, or not only, in tests/unit/<room>.
+ELSEWHERE = {
+    "cli": ["cli/test_main.py", "cli/test_habits.py", "cli/test_short_forms.py"],
+    "sources": ["unit/build"],
+    "testing": ["properties/test_frames.py", "unit/container"],
+    "tfrkit": sorted(f"unit/{path.name}" for path in (TESTS / "unit").glob("test_*.py")),
+    "view": ["view"],
+}
+_STREET = "streets/test_streets.py::test_every_asker_agrees_with_what_went_in"
+STREETS = [f"{_STREET}[{cell}]" for cell in ("rows_ragged-folder_north_gzip", "writer_sequence-file_none")]
 
 COMPARES: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -50,6 +90,18 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 }
 
 
+@dataclass
+class Mutant:
+    """A change at the `place`-th node of a module that can be changed."""
+
+    room: str
+    path: str
+    place: int
+    line: int = 0
+    change: str = ""
+    verdict: str = ""
+
+
 def change(node: ast.AST) -> ast.AST | None:
     """Return a changed copy of a node, or None if there is no change for it."""
     node = copy.deepcopy(node)
@@ -68,8 +120,8 @@ def change(node: ast.AST) -> ast.AST | None:
             node.value = not value
         case ast.Constant(value=int() as value):
             node.value = value + 1
-        case ast.If() | ast.IfExp():
-            node.test = ast.UnaryOp(ast.Not(), node.test)
+        case ast.If(test=test) | ast.IfExp(test=test):
+            return ast.UnaryOp(ast.Not(), test)
         case ast.Continue():
             return ast.Break()
         case _:
@@ -77,109 +129,287 @@ def change(node: ast.AST) -> ast.AST | None:
     return node
 
 
+@dataclass
 class Mutate(ast.NodeTransformer):
-    """Changes the `number`-th node that can be changed; counts them."""
+    """Counts the places of a module, and puts a switch at the chosen ones: `changed if is_on(number) else node`."""
 
-    def __init__(self, number: int | None = None) -> None:
-        self.number, self.count, self.line = number, 0, 0
+    source: str
+    chosen: dict[int, tuple[int, Mutant]] = field(default_factory=dict)
+    count: int = 0
+
+    def transform(self) -> ast.Module:
+        return self.visit(ast.parse(self.source))
+
+    def format_change(self, node: ast.AST, changed: ast.AST) -> str:
+        """The line, with the change in place of the node."""
+        lines = self.source.encode().splitlines()[node.lineno - 1 : node.end_lineno]
+        before, after = lines[0][: node.col_offset].decode(), lines[-1][node.end_col_offset :].decode()
+        return f"{before.strip()} {{{ast.unparse(node)} -> {ast.unparse(changed)}}} {after.strip()}".strip()
 
     def visit(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, (ast.AnnAssign, ast.arg)) and isinstance(getattr(node, "annotation", None), ast.AST):
-            kept, node.annotation = node.annotation, None  # annotations are not code
-            self.generic_visit(node)
-            node.annotation = kept
-            return node
+        if isinstance(node, (ast.JoinedStr, ast.Raise, ast.MatchValue, ast.MatchMapping)):
+            return node  # messages are tested by their words; patterns have no place for a switch
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             return node
-        if isinstance(node, (ast.JoinedStr, ast.Raise)):
-            return node  # the text of messages is tested by its words
-        changed = change(node)
-        if changed is not None:
-            self.count += 1
-            if self.count - 1 == self.number:
-                self.line = getattr(node, "lineno", 0)
-                return ast.copy_location(changed, node)
-        return self.generic_visit(node)
+        kept = {name: getattr(node, name, None) for name in ("annotation", "returns", "decorator_list")}
+        for name in kept:
+            if hasattr(node, name):  # annotations and decorators are not code
+                setattr(node, name, [] if name == "decorator_list" else None)
+        place, changed = self.count, change(node)
+        self.count += changed is not None
+        if place in self.chosen and changed is not None:
+            number, mutant = self.chosen[place]
+            before = node.test if isinstance(node, (ast.If, ast.IfExp)) else node
+            mutant.line, mutant.change = node.lineno, self.format_change(before, changed)
+            node = self.put_switch(number, self.generic_visit(node))
+        else:
+            self.generic_visit(node)
+        for name, value in kept.items():
+            if hasattr(node, name):
+                setattr(node, name, value)
+        return node
+
+    def put_switch(self, number: int, node: ast.AST) -> ast.AST:
+        is_on = ast.Call(ast.Name("_is_mutant_on", ast.Load()), [ast.Constant(number)], [])
+        if isinstance(node, ast.Continue):
+            return ast.If(is_on, [ast.Break()], [node])
+        if isinstance(node, (ast.If, ast.IfExp)):
+            node.test = ast.IfExp(is_on, change(node), node.test)
+            return node
+        return ast.IfExp(is_on, change(node), node)
 
 
 def list_rooms() -> list[str]:
-    return sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and (UNIT / path.name).is_dir())
+    """Folders of the package, and the name of the package for its modules that are in none."""
+    return sorted([PACKAGE.name, *(path.name for path in PACKAGE.iterdir() if any(path.glob("*.py")))])
 
 
-def list_mutants(room: str) -> Iterator[tuple[Path, int]]:
-    for path in sorted((PACKAGE / room).rglob("*.py")):
-        counter = Mutate()
-        counter.visit(ast.parse(path.read_text()))
-        yield from ((path, number) for number in range(counter.count))
+def choose_mutants(room: str, number: int, seed: int) -> list[Mutant]:
+    """The sample of a room is the same whichever other rooms are tried."""
+    places = []
+    for path in sorted(PACKAGE.glob("*.py") if room == PACKAGE.name else (PACKAGE / room).rglob("*.py")):
+        counter = Mutate(path.read_text())
+        counter.transform()
+        places += [(str(path.relative_to(PACKAGE)), place) for place in range(counter.count)]
+    number = min(number + len(places) // PLACES_PER_EXTRA, len(places))
+    return [Mutant(room, *place) for place in random.Random(f"{seed} {room}").sample(places, number)]
 
 
-def find_tests(path: Path, room: str) -> list[str]:
-    """The tests of the module, if it has some of its own, else those of the room."""
-    folder = UNIT / path.relative_to(PACKAGE).parent
-    own = sorted(folder.glob(f"test_{path.stem}.py")) + sorted(folder.glob(f"test_{path.stem}_*.py"))
-    return [str(one) for one in own] + [str(UNIT / room)]
+def write_package(mutants: list[Mutant], scratch: Path) -> None:
+    """Copy the package, with a switch at every mutant."""
+    copied = scratch / PACKAGE.name
+    shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    chosen: dict[str, dict[int, tuple[int, Mutant]]] = collections.defaultdict(dict)
+    for number, mutant in enumerate(mutants):
+        chosen[mutant.path][mutant.place] = number, mutant
+    for path in chosen:
+        tree = Mutate((PACKAGE / path).read_text(), chosen[path]).transform()
+        # The docstring and imports from __future__ stay first.
+        first = ast.get_docstring(tree) is not None
+        first += sum(isinstance(one, ast.ImportFrom) and one.module == "__future__" for one in tree.body)
+        tree.body[first:first] = ast.parse("from mutant_switch import is_on as _is_mutant_on").body
+        (copied / path).write_text(ast.unparse(ast.fix_missing_locations(tree)))
+    compileall.compile_dir(copied, quiet=2)
 
 
-def try_mutant(path: Path, number: int, room: str, scratch: Path) -> tuple[str, str]:
-    """Return "noticed", "hangs" or "survived", and the change."""
-    source = path.read_text()
-    mutate = Mutate(number)
-    tree = ast.fix_missing_locations(mutate.visit(ast.parse(source)))
-    place = scratch / "tfrkit" / path.relative_to(PACKAGE)
-    before = source.splitlines()[mutate.line - 1].strip()
-    # Only the changed node: unparsing drops comments, which nothing tests.
-    place.write_text(ast.unparse(tree))
-    try:
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-o", f"timeout={SECONDS}"]
-        ran = subprocess.run(
-            [*command, *find_tests(path, room)],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(scratch), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            timeout=900,
-        )
-    except subprocess.TimeoutExpired:
-        return "hangs", before
-    finally:
-        place.write_text(source)
-    after = ast.unparse(ast.parse(source)) != ast.unparse(tree)
-    verdict = "survived" if ran.returncode == 0 else "hangs" if "Timeout" in ran.stdout else "noticed"
-    return (verdict if after else "same"), before
+def find_tests(rooms: list[str]) -> list[str]:
+    found = [f"unit/{room}" for room in rooms if (TESTS / "unit" / room).is_dir()]
+    found += [path for room in rooms for path in ELSEWHERE.get(room, [])]
+    return [str(TESTS / path) for path in dict.fromkeys(found + STREETS)]
+
+
+@dataclass(eq=False)  # plugins are hashed
+class Trial:
+    """A plugin of pytest: collects the tests once, and tries each mutant in a fork with those that reach it."""
+
+    mutants: list[Mutant]
+    scratch: Path
+    out: TextIO  # pytest captures what is printed
+    is_verbose: bool
+    seconds: dict[str, float] = field(default_factory=dict)  # of the tests that pass
+    outcome: str = ""  # of the test that runs, in a fork
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        if session.testsfailed:
+            return None  # while collecting
+        items = {item.nodeid: item for item in session.items}
+        reached = self.run_unchanged(items)
+        for number, mutant in enumerate(self.mutants):
+            if mutant.verdict:
+                continue
+            tests = self.choose_tests(mutant, reached[number])
+            test = ""
+            if not tests or not reached[number]:
+                mutant.verdict = "unreached"
+            elif "" in reached[number]:
+                mutant.verdict, test = self.try_import(number, tests)
+            else:
+                mutant.verdict, test = self.try_fork(number, [items[one] for one in tests])
+            if self.is_verbose or mutant.verdict not in NOTICED:
+                self.print(
+                    f"{mutant.verdict}: {mutant.path}:{mutant.line}: {mutant.change} [{len(tests)} tests] {test}"
+                )
+        return True
+
+    def print(self, text: str) -> None:
+        print(text, file=self.out, flush=True)
+
+    def run_unchanged(self, items: dict[str, pytest.Item]) -> dict[int, set[str]]:
+        """Find the tests that pass with every mutant off, and those that reach each mutant."""
+        lines = self.fork("unchanged", list(items.values()), mutant_switch.RECORD, deadline=7200)
+        self.seconds = {test: float(took) for outcome, test, took in lines if outcome == "passed"}
+        self.print(f"{len(self.seconds)} tests pass on unchanged code in {sum(self.seconds.values()):.0f} seconds")
+        for outcome, test, _ in lines:
+            if outcome not in ("passed", "skipped"):
+                self.print(f"not used, {outcome} on unchanged code: {test}")
+        if len(lines) < len(items):
+            pytest.exit("the tests end early on unchanged code", returncode=1)
+        for test, took in self.seconds.items():  # short, so that mutants that hang cost little
+            items[test].add_marker(pytest.mark.timeout(SECONDS + 20 * took), append=False)
+        reached: dict[int, set[str]] = collections.defaultdict(set)
+        for line in (self.scratch / "reached").read_text().splitlines():
+            number, _, test = line.partition("\t")
+            reached[int(number)].add(test)
+        return reached
+
+    def choose_tests(self, mutant: Mutant, reached: set[str]) -> list[str]:
+        """Tests that reach the mutant, those of its module first, then the fastest; then all others of its module."""
+        stem = Path(mutant.path).stem
+
+        def is_own(test: str) -> bool:
+            name = Path(test.partition("::")[0]).stem
+            return name == f"test_{stem}" or name.startswith(f"test_{stem}_")
+
+        def is_reaching(test: str) -> bool:
+            return test in reached or ("" in reached and f"/{mutant.room}/" in test)  # "": an import
+
+        chosen = [test for test in self.seconds if is_own(test) or is_reaching(test)]
+        chosen.sort(key=lambda test: (not is_reaching(test), not is_own(test), self.seconds[test]))
+        totals = itertools.accumulate(self.seconds[test] for test in chosen)
+        return [
+            test
+            for number, (test, total) in enumerate(zip(chosen, totals, strict=True))
+            if not number or total < MAX_SECONDS
+        ]
+
+    def try_fork(self, number: int, items: list[pytest.Item]) -> tuple[str, str]:
+        deadline = 2 * SECONDS + 40 * sum(self.seconds[item.nodeid] for item in items)
+        outcome, test, _ = self.fork(str(number), items, number, deadline)[-1]
+        return ("survived", "") if outcome == "passed" else (outcome, test)
+
+    def fork(self, name: str, items: list[pytest.Item], active: int, deadline: float) -> list[list[str]]:
+        """Run tests in a child, with a mutant until one fails. Returns outcome, test and seconds of each."""
+        report, temporary = self.scratch / f"report-{name}", self.scratch / f"tmp-{name}"
+        temporary.mkdir()
+        child = os.fork()
+        if child == 0:
+            os.setpgid(0, 0)
+            os.environ["PYTEST_DEBUG_TEMPROOT"] = str(temporary)
+            os.environ["TFRKIT_MUTANT"] = str(active)
+            mutant_switch.active = active
+            try:
+                with report.open("w", buffering=1) as file:
+                    self.run_items(items, file, stops=active >= 0)
+                os._exit(0)
+            finally:
+                os._exit(3)
+        stop = time.monotonic() + deadline
+        while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < stop:
+            time.sleep(0.02)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # also what tests have started
+        lines = [line.split("\t") for line in report.read_text().splitlines()]
+        # The last line of a test is its outcome.
+        lines = list({test: [outcome, test, took] for outcome, test, took in lines}.values())
+        if not ended[0]:
+            os.waitpid(child, 0)
+        elif lines[-1][0] == "hangs":  # pytest-timeout ends the process with 1
+            lines[-1][0] = "timeout" if os.waitstatus_to_exitcode(ended[1]) == 1 else "crashed"
+        shutil.rmtree(temporary, ignore_errors=True)
+        return lines
+
+    def run_items(self, items: list[pytest.Item], report: TextIO, *, stops: bool) -> None:
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            print("hangs", item.nodeid, 0, sep="\t", file=report)
+            self.outcome, start = "passed", time.monotonic()
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+            print(self.outcome, item.nodeid, time.monotonic() - start, sep="\t", file=report)
+            if stops and self.outcome == "failed":
+                break
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if not report.passed and self.outcome != "failed":
+            self.outcome = report.outcome
+
+    def try_import(self, number: int, tests: list[str]) -> tuple[str, str]:
+        """Try a mutant that is reached while modules load, in a fresh process."""
+        command = [sys.executable, "-m", "pytest", *PYTEST, "-x", "-vv", "-o", f"timeout={3 * SECONDS}", *tests]
+        environment = {**os.environ, "TFRKIT_MUTANT": str(number)}
+        ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        if ran.returncode == 0:
+            return "survived", ""
+        named = [word for word in ran.stdout.split() if word.startswith("tests/") and "::" in word]
+        return ("timeout" if "+ Timeout +" in ran.stdout else "failed"), (named or ["while collecting"])[-1]
+
+
+def run_trial(rooms: list[str], mutants: list[Mutant], scratch: Path, *, is_verbose: bool) -> int:
+    out = os.fdopen(os.dup(1), "w")
+    log = os.open(scratch / "log", os.O_WRONLY | os.O_CREAT)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    paths = [str(scratch), str(HERE), str(PACKAGE.parent)]
+    sys.path[:0] = paths
+    os.environ |= {
+        "PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(scratch / "hypothesis"),
+        "TFRKIT_MUTANT": str(mutant_switch.RECORD),
+        "TFRKIT_MUTANTS_REACHED": str(scratch / "reached"),
+    }
+    (scratch / "reached").touch()
+    mutant_switch.active = mutant_switch.RECORD
+    os.chdir(ROOT)
+    trial = Trial(mutants, scratch, out, is_verbose)
+    status = pytest.main([*PYTEST, *find_tests(rooms)], plugins=[trial])
+    trial.print((scratch / "log").read_text()[-2000:] if status else "\n".join(format_table(mutants)))
+    return int(status)
+
+
+def read_equivalent() -> set[tuple[str, str]]:
+    """Modules and changes, of lines `module: change # reason`."""
+    lines = [line for line in EQUIVALENT.read_text().splitlines() if line and not line.startswith("#")]
+    return {tuple(line.rpartition(" # ")[0].split(": ", 1)) for line in lines}
+
+
+def format_table(mutants: list[Mutant]) -> Iterator[str]:
+    yield "| room | sampled | equivalent | noticed | by a timeout | share |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+    for room in [*dict.fromkeys(one.room for one in mutants), "all"]:
+        counts = collections.Counter(one.verdict for one in mutants if room in (one.room, "all"))
+        noticed = sum(counts[verdict] for verdict in NOTICED)
+        total = counts.total() - counts["equivalent"]
+        share = f"{100 * noticed // total} %" if total else ""
+        yield f"| {room} | {counts.total()} | {counts['equivalent']} | {noticed} | {counts['timeout']} | {share} |"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--number", type=int, default=40, help="mutants, over all rooms")
+    parser.add_argument("--number", type=int, default=15, help="mutants of each room; large rooms have more")
     parser.add_argument("--room", choices=list_rooms(), action="append", help="only these; may be repeated")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("--verbose", action="store_true", help="print every mutant, and the test that noticed it")
     options = parser.parse_args()
-    print(f"seed {options.seed}", flush=True)
-    chooser = random.Random(options.seed)
+    print(f"seed {options.seed}, {datetime.now(UTC):%Y-%m-%d}", flush=True)
     rooms = options.room or list_rooms()
-    counts: dict[str, collections.Counter[str]] = {room: collections.Counter() for room in rooms}
+    mutants = [mutant for room in rooms for mutant in choose_mutants(room, options.number, options.seed)]
     with tempfile.TemporaryDirectory() as folder:
-        scratch = Path(folder)
-        shutil.copytree(PACKAGE, scratch / "tfrkit", ignore=shutil.ignore_patterns("__pycache__"))
-        mutants = {room: list(list_mutants(room)) for room in rooms}
-        for turn in range(options.number):
-            room = rooms[turn % len(rooms)]
-            if not mutants[room]:
-                continue
-            path, number = mutants[room].pop(chooser.randrange(len(mutants[room])))
-            verdict, line = try_mutant(path, number, room, scratch)
-            counts[room][verdict] += 1
-            if verdict == "survived":
-                print(f"survived: {path.relative_to(PACKAGE)} change {number}: {line}", flush=True)
-    for room, found in counts.items():
-        total = found.total() - found["same"]
-        if total:
-            num_noticed = total - found["survived"]
-            print(f"{room:<12}{num_noticed:>4} of {total:>4} noticed, {found['hangs']} by a timeout")
-    total = sum(found.total() - found["same"] for found in counts.values())
-    survived = sum(found["survived"] for found in counts.values())
-    print(f"{total - survived} of {total} mutants noticed ({100 * (total - survived) / max(total, 1):.0f} %)")
-    return 0
+        write_package(mutants, Path(folder))
+        equivalent = read_equivalent()
+        for mutant in mutants:
+            if (mutant.path, mutant.change) in equivalent:
+                mutant.verdict = "equivalent"
+        return run_trial(rooms, mutants, Path(folder), is_verbose=options.verbose)
 
 
 if __name__ == "__main__":

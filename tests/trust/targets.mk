@@ -31,5 +31,5 @@ load: .venv-remote/.installed  ## ten minutes of the viewer under 200 clients, 6
 	.venv-remote/bin/python tests/trust/load.py --seconds $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),600) $(ARGS)
 
 .PHONY: mutants
-mutants: .venv/.installed  ## change one operator at a time, and see whether the tests of that room notice (NUMBER=40, ARGS="--room orders --seed 7")
-	.venv/bin/python tests/trust/mutants.py --number $(or $(NUMBER),40) $(ARGS)
+mutants: .venv/.installed  ## change one operator at a time, and see whether the tests of that room notice (NUMBER=15 per room and more for large ones, ARGS="--room orders --seed 7")
+	.venv/bin/python tests/trust/mutants.py --number $(or $(NUMBER),15) $(ARGS)
