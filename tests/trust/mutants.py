@@ -61,6 +61,7 @@ NOTICED = ("failed", "crashed", "timeout")
 # Tests of rooms that are not, or not only, in tests/unit/<room>.
 ELSEWHERE = {
     "cli": ["cli/test_main.py", "cli/test_habits.py", "cli/test_short_forms.py"],
+    "sidecars": ["unit/container/test_shard_table.py"],
     "sources": ["unit/build"],
     "testing": ["properties/test_frames.py", "unit/container"],
     "tfrkit": sorted(f"unit/{path.name}" for path in (TESTS / "unit").glob("test_*.py")),

@@ -88,9 +88,9 @@ def permute(size: int, key: int, positions: UInt64Array) -> UInt64Array:
     return _permutation(size, key).at_many(positions)
 
 
-def keyed_permutation(size: int, seed: int, epoch: int = 0) -> _native.Permutation:
-    """Return the permutation that `Shuffled` applies to `size` positions, for callers that need its inverse."""
-    return _permutation(size, derive_key("shuffle", seed, epoch))
+def keyed_permutation(size: int, seed: int) -> _native.Permutation:
+    """Return the permutation that `Shuffled` applies to `size` positions in epoch 0, for its inverse."""
+    return _permutation(size, derive_key("shuffle", seed, 0))
 
 
 class Whole:

@@ -10,7 +10,6 @@ import pytest
 
 import tfrkit as tfr
 from tfrkit.errors import TfrkitError
-from tfrkit.sidecars.manifest import fingerprint_entries
 from tfrkit.testing.fake_store import FakeStore, use_fake_store
 
 
@@ -25,13 +24,6 @@ def store(folder: Path) -> Iterator[FakeStore]:
     with use_fake_store() as made:
         made.add_folder(str(folder), "d/")
         yield made
-
-
-def test_entries_without_a_checksum_have_no_fingerprint() -> None:
-    whole = fingerprint_entries([(10, "a" * 64), (20, "b" * 64)])
-    assert whole is not None and whole.startswith("m") and len(whole) == 17
-    assert whole != fingerprint_entries([(20, "b" * 64), (10, "a" * 64)])
-    assert fingerprint_entries([(10, "a" * 64), (20, None)]) is None
 
 
 def test_state_of_a_store_reads_no_shard(store: FakeStore) -> None:

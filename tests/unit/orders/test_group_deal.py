@@ -85,3 +85,15 @@ def test_sizes_on_target_are_left_alone() -> None:
     before = table.copy()
     refine_sizes(table, sizes, [5, 4])
     assert (table == before).all()
+
+
+def test_groups_of_a_kind_that_were_dealt_together_all_count() -> None:
+    """The large part has three groups of the class already, two of them dealt at once; the small one gets the last."""
+    table = deal_mixes([[(1, 2)], [(1, 2)]], np.array([1, 3]), [7, 1], [0, 1])
+    assert table.tolist() == [[1, 0], [2, 1]]
+
+
+def test_group_that_would_miss_by_as_much_elsewhere_stays() -> None:
+    table = np.array([[0, 2]])
+    refine_sizes(table, np.array([10]), [5, 15])
+    assert table.tolist() == [[0, 2]]

@@ -167,3 +167,8 @@ def test_check_takes_groups_of_a_part_by_position() -> None:
     wrong = {"a": Listed(base, np.array([0, 1, 3])), "b": Listed(base, np.array([2]))}
     with pytest.raises(ValueError, match=r"^group 'x' is in two parts, 'a' and 'b'"):
         check_groups(wrong, groups, base)
+
+
+def test_share_of_a_class_in_a_part_of_one_record_is_whole() -> None:
+    split = split_grouped(Whole(4), {"train": 0.75, "test": 0.25}, np.arange(4), 0, np.zeros(4, np.int64))
+    assert split.counts == {"train": 3, "test": 1} and split.max_label_gap == 0

@@ -119,6 +119,7 @@ def test_repeated_is_epoch_after_epoch() -> None:
     base = Shuffled(Whole(5), 3)
     assert all_of(Repeated(base, 3)) == all_of(base, 0) + all_of(base, 1) + all_of(base, 2)
     assert all_of(Repeated(base, 3), 1) == all_of(base, 3) + all_of(base, 4) + all_of(base, 5)
+    assert all_of(Repeated(Whole(1), 3)) == [0, 0, 0]
 
 
 def test_bucketed_batches_hold_like_lengths() -> None:

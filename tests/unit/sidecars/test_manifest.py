@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tfrkit.errors import ContainerError, SchemaError
-from tfrkit.sidecars.manifest import Manifest, ShardEntry, read_manifest, write_manifest
+from tfrkit.sidecars.manifest import Manifest, ShardEntry, fingerprint_entries, read_manifest, write_manifest
 
 
 def test_manifest_reads_back_what_was_written(tmp_path):
@@ -51,3 +51,11 @@ def test_manifest_with_odd_shards_lists_none(shards):
 def test_manifest_with_an_invalid_schema_raises_on_access():
     with pytest.raises(SchemaError, match="schema JSON"):
         _ = Manifest("p", {"schema": json.loads('{"format": "other"}')}).schema
+
+
+def test_entries_without_a_checksum_have_no_fingerprint() -> None:
+    whole = fingerprint_entries([(10, "a" * 64), (20, "b" * 64)])
+    assert whole is not None and whole.startswith("m") and len(whole) == 17
+    assert whole != fingerprint_entries([(20, "b" * 64), (10, "a" * 64)])
+    assert fingerprint_entries([(10, "a" * 64), (20, None)]) is None
+    assert fingerprint_entries([(None, "a" * 64)]) is None

@@ -14,7 +14,7 @@ from tfrkit.features.schema_json import to_json
 from tfrkit.features.spec import Spec
 from tfrkit.features.tfds_export import to_tfds
 from tfrkit.sidecars import read
-from tfrkit.sidecars.manifest import write_manifest
+from tfrkit.sidecars.manifest import fingerprint_entries, write_manifest
 from tfrkit.sidecars.read import Sidecars
 
 PIXELS = Schema({"pixels": Spec("bytes", (2, 3), logical="tensor", encoding="raw", dtype="uint8")})
@@ -135,6 +135,13 @@ def test_schema_needs_all_shards_listed_and_as_large_as_listed(tmp_path: Path) -
     assert Sidecars(paths[:1]).refine(InferredSchema(PLAIN, [])) == PLAIN
 
 
+def test_meaning_of_a_sidecar_that_decodes_differently_stays(tmp_path: Path) -> None:
+    paths = write_shards(tmp_path, "a")
+    described = Schema({"pixels": PIXELS["pixels"].replace(meaning="a picture")})
+    write_dataset(tmp_path / "tfrkit.json", {"a": None}, described)
+    assert Sidecars(paths).refine(InferredSchema(PLAIN, []))["pixels"].meaning == "a picture"
+
+
 def test_schemas_that_differ_refine_only_what_they_agree_about(tmp_path: Path) -> None:
     paths = write_shards(tmp_path / "one", "a") + write_shards(tmp_path / "two", "a")
     other = Schema({"pixels": PIXELS["pixels"].replace(shape=(3, 2)), "label": Spec("int64", num_classes=3)})
@@ -194,6 +201,15 @@ def test_counts_are_those_of_shards_that_fit(tmp_path: Path) -> None:
     write_dataset(tmp_path / "tfrkit.json", {"a": None, "b": None})
     Path(paths[1]).write_bytes(b"longer")
     assert Sidecars(paths).counts == [7, None, None]
+
+
+def test_fingerprint_is_that_of_all_shards_as_listed(tmp_path: Path) -> None:
+    paths = write_shards(tmp_path, "a", "b")
+    rows = [{"name": name, "nbytes": 4, "sha256": name * 64} for name in "ab"]
+    write_manifest(str(tmp_path / "tfrkit.json"), {"shards": rows})
+    assert Sidecars(paths).listed_fingerprint == fingerprint_entries([(4, "a" * 64), (4, "b" * 64)])
+    Path(paths[1]).write_bytes(b"longer")
+    assert Sidecars(paths).listed_fingerprint is None
 
 
 def test_class_names_of_the_schema_win_over_those_of_tfds(tmp_path: Path) -> None:

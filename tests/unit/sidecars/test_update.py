@@ -85,3 +85,9 @@ def test_info_that_does_not_fit_the_names_is_not_used() -> None:
     one = {"splits": [{"name": "train", "shardLengths": ["10"]}]}
     info = update_info(one, [change("train.tfrecord", "train.tfrecord", 9, 90)])
     assert info == {"splits": [{"name": "train", "shardLengths": ["9"]}]}
+
+
+def test_shard_without_a_known_count_adds_none_to_its_split() -> None:
+    unknown = {"name": T, "split": "test", "nbytes": 100}
+    updated = update_manifest({**MANIFEST, "shards": [row(A, "test"), unknown]}, [change(A, A, 9, 90)], {})
+    assert updated["splits"] == {"test": {"records": 9, "shards": 2, "nbytes": 190}}

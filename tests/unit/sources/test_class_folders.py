@@ -63,6 +63,13 @@ def test_image_outside_the_class_folders_is_a_problem(make_images, tmp_path):
     assert found.items.size == 3
 
 
+def test_images_without_any_class_folder_hint_at_the_folder_above(make_images, tmp_path, monkeypatch):
+    make_images(["1.png"])
+    monkeypatch.chdir(tmp_path)
+    [problem] = scan(ClassFolders("in"), tmp_path).problems
+    assert problem.hint == f"did you mean the folder above: {tmp_path}"
+
+
 def test_class_outside_the_given_ones_blocks_and_names_every_file(make_images, tmp_path):
     found = scan(ClassFolders(make_images(NAMES), classes=["dog", "owl"]), tmp_path)
     assert [p.key for p in found.problems] == ["cat/1.png", "cat/deep/2.png"]

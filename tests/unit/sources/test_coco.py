@@ -118,6 +118,12 @@ def reasons_of(content: dict[str, Any], **options: Any) -> list[tuple[str, str]]
     return [(problem.key, problem.reason) for problem in parsed.problems]
 
 
+def test_parse_coco_area_that_is_not_given_is_that_of_the_box() -> None:
+    content = make_coco(annotations=[{"id": 7, "image_id": 1, "category_id": 90, "bbox": [6, 4, 24, 36]}])
+    [found] = parse_coco(json.dumps(content).encode(), "c.json").images[1].objects
+    assert found.area == 24 * 36
+
+
 def annotation(**changes: Any) -> dict[str, Any]:
     return {"id": 7, "image_id": 1, "category_id": 1, "bbox": [1, 1, 2, 2], **changes}
 

@@ -160,7 +160,7 @@ def test_read_sets_gives_ids_with_splits_and_lines(tmp_path: Path) -> None:
         "图片 1": (1, "ImageSets/Main/val.txt, line 1"),
         "图片": (1, "ImageSets/Main/val.txt, line 2"),
     }
-    assert listed.notes[0] == "sets: train, val of ImageSets/Main, as none were named"
+    assert listed.notes == ["sets: train, val of ImageSets/Main, as none were named"]
 
 
 def test_read_sets_id_in_two_sets_stops_the_build(tmp_path: Path) -> None:
