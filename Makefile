@@ -47,7 +47,7 @@ NATIVE_FORMATTED = $$(find native -name '*.h' -o -name '*.cc')
 
 .PHONY: help
 help:  ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
 # ---- environments -------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,25 @@ def test_chinese_pages_have_the_structure_of_the_english_ones() -> None:
 
 def test_every_page_that_people_read_has_a_chinese_twin() -> None:
     assert twins.find_untranslated() == []
+
+
+def test_workflows_call_make_targets_that_exist() -> None:
+    makefiles = [ROOT / "Makefile", ROOT / "release/release.mk", ROOT / "tests/trust/targets.mk"]
+    phony = {
+        name
+        for file in makefiles
+        for line in re.findall(r"^\.PHONY: (.*)", file.read_text("utf-8"), re.M)
+        for name in line.split()
+    }
+    called = set()
+    for file in [ROOT / ".ci/run", *ROOT.glob(".github/workflows/*.yml")]:
+        text = file.read_text(encoding="utf-8")
+        called.update(re.findall(r"^(?: *- run: )?make ([a-z][a-z0-9-]*)", text, re.M))
+        called.update(
+            one.split()[0] for line in re.findall(r"^ *target: \[(.*)\]", text, re.M) for one in line.split(",")
+        )
+    assert {"test", "fuzz", "release-check"} <= called
+    assert called - phony == set()
 
 
 @pytest.mark.parametrize(
