@@ -189,7 +189,7 @@ build/view/axe.min.js: Makefile
 .PHONY: remote-test
 remote-test: .venv-remote/.installed build/azurite/.installed  ## object storage: S3, GCS, Azure and HTTP on servers of this machine, with faults (TIMES=100: that many kills)
 	tests/remote/install_tools.sh
-	TFR_KILLS=$(or $(TIMES),3) .venv-remote/bin/python -m pytest tests/remote -n $(JOBS) $(ARGS)
+	TFR_KILLS=$(or $(TIMES),3) .venv-remote/bin/python -m pytest tests/remote -n $$((2 * $(JOBS))) $(ARGS)  # they mostly wait
 
 build/azurite/.installed: Makefile
 	tests/remote/install_tools.sh
