@@ -43,6 +43,7 @@ class Limits:
     max_text_nbytes: int = 256 << 20  # of sidecars; more is refused
     index_start_nbytes: int = 256 << 10  # of an index, read at first: all of one of 30,000 records
     table_text_nbytes: int = 1 << 20  # of a manifest, above which a table of its shards is made and looked for
+    part_save_seconds: float = 5.0  # between results of a part that are stored; a killed part does the rest again
     lease_seconds: float = 120.0  # without renewal, after which the writer of a remote folder is taken for dead
 
     # Reading shards. Inflated pieces stay in the L2 cache between checking and parsing; pieces that are copied to bytes

@@ -18,6 +18,7 @@ TfrkitError
 │   ├── UnknownFeatureError
 │   └── ShapeError
 ├── LimitError            a limit of tfrkit; the data may be sound
+├── OtherPartsError       one of several parts is done, the result is not here
 ├── SourceError           a sample that cannot become a row
 └── QueryError            an expression that cannot be evaluated
 
@@ -231,6 +232,10 @@ class ShapeError(SchemaError):
 
 class LimitError(TfrkitError):
     """Data that exceeds a limit of tfrkit. The data may be sound, so it is never skipped."""
+
+
+class OtherPartsError(TfrkitError):
+    """This part of a verb is done, and the result is not here: other parts are missing, or one has written it."""
 
 
 class SourceError(TfrkitError):

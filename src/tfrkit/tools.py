@@ -1,5 +1,6 @@
 """The commands of `tfr` as functions: `tfrkit.tools.repair("bad.tfrecord", "good.tfrecord")`."""
 
+from tfrkit.engines.part import Part
 from tfrkit.ops.count import count_records as count
 from tfrkit.ops.diff.diff import diff
 from tfrkit.ops.edit.append import append
@@ -28,6 +29,7 @@ from tfrkit.storage.options import use_storage
 from tfrkit.view.stats import stats
 
 __all__ = [
+    "Part",
     "append",
     "convert",
     "count",

@@ -78,3 +78,25 @@ def test_count_damaged_length_exits_3_and_names_the_place(tfr, tmp_path: Path) -
     assert ran.out == ""
     assert "length checksum" in ran.err
     assert "bad.tfrecord, record 2, byte 38" in ran.err
+
+
+def test_count_in_parts_prints_at_the_last_one(tfr, indexed: Path) -> None:
+    first = tfr("count", "data", "--part", "0/2", "--parts", "meet", "--json")
+    assert (first.code, first.out) == (0, "")
+    assert first.err.startswith("part 0/2 is done, 1 of 3 tasks are missing - at ")
+    assert (
+        tfr("count", "data", "--part", "1/2", "--parts", "meet", "--json").json == tfr("count", "data", "--json").json
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--part", "0/2"), "--part and --parts expected together"),
+        (("--parts", "meet"), "--part and --parts expected together"),
+        (("--part", "2/2", "--parts", "meet"), "part expected I/N with I from 0 to N-1"),
+        (("--part", "0/2", "--parts", "meet", "--engine", "dask"), "--part is for schedulers without an engine"),
+    ],
+)
+def test_count_refuses_parts_that_make_no_sense(tfr, shards: Path, given, message) -> None:
+    assert message in tfr("count", "data", *given, code=2).err

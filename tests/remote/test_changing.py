@@ -84,6 +84,39 @@ def test_changed_copies_are_the_same_from_and_to_a_store(
             assert read_place(place, f"{verb}-there/out/") == whole
 
 
+PARTS: dict[str, list[str]] = {
+    "count": ["count", "{source}", "--json"],
+    "verify": ["verify", "{source}", "--json", "--jobs", "1"],
+    "reshard": ["reshard", "{source}", "-o", "{out}", "--shards", "4", "--jobs", "1"],
+    "csv": ["export", "csv", "{source}", "--select", "id", "--select", "label", "-o", "{out}/"],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "verb"),
+    [*((name, "reshard") for name in WRITABLE), *(("s3-moto", verb) for verb in PARTS if verb != "reshard")],
+)
+def test_parts_that_meet_in_a_store_give_the_result_of_one_machine(
+    make_place: Callable[[str], Place], made: Path, tmp_path: Path, name: str, verb: str
+) -> None:
+    place = make_place(name)
+    with place.used():
+        place.put_folder(made)
+    source, out = f"{place.address}/data/", f"{place.address}/out"
+    (tmp_path / "out").mkdir()
+    expected = run_command([*fill(PARTS[verb], source=source, out=tmp_path / "out"), *place.words()])
+    words = fill([*PARTS[verb], "--parts", "{meet}"], source=source, out=out, meet=f"{place.address}/meet")
+    printed = []
+    for part in ("0/2", "1/2", "0/2"):
+        ran = run_command([*words, "--part", part, *place.words()])
+        assert ran.exit_code == expected.exit_code == 0, ran.stderr
+        printed.append(ran.stdout.replace(out, str(tmp_path / "out")))
+    assert printed[0] == ""
+    assert expected.stdout in printed
+    assert read_place(place, "out/") == read_folder(tmp_path / "out")
+    assert not [name for name in read_place(place, "meet/") if "/" in name], "intermediate files are left"
+
+
 def test_change_in_place_of_a_store_is_refused(make_place: Callable[[str], Place], made: Path) -> None:
     place = make_place("s3-fault")
     place.put_folder(made)

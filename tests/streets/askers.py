@@ -107,6 +107,7 @@ ASKERS: dict[str, Asker] = {
     "split": Asker(ask_reshape.ask_split, ("split",), is_heavy=True),
     "shuffle": Asker(ask_reshape.ask_shuffle, ("shuffle",), is_heavy=True),
     "reshard": Asker(ask_reshape.ask_reshard, ("reshard",), is_heavy=True),
+    "reshard_parts": Asker(ask_reshape.ask_reshard_parts, ("reshard",), is_heavy=True),
     "convert": Asker(ask_reshape.ask_convert, ("convert",), is_heavy=True),
     "merge": Asker(ask_reshape.ask_merge, ("merge",), is_heavy=True),
     "append_edit": Asker(ask_reshape.ask_append_edit, ("append", "edit"), is_heavy=True),

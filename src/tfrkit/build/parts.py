@@ -34,6 +34,7 @@ from tfrkit.build.session import (
     write_shards,
 )
 from tfrkit.engines.local import LocalEngine
+from tfrkit.engines.part import parse_part
 from tfrkit.errors import StorageError
 from tfrkit.outputs.target import Target
 from tfrkit.progress import Progress
@@ -43,7 +44,6 @@ from tfrkit.sources.base import Source
 from tfrkit.storage.temporaries import make_scratch
 
 _LOOK_SECONDS = 0.1
-_FINISH = "finish"
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,7 @@ class BuildPart:
             >>> BuildPart.parse("0/4"), BuildPart.parse("finish")
             (BuildPart(index=0, count=4), BuildPart(index=None, count=1))
         """
-        if text == _FINISH:
-            return cls(None, 1)
-        index, slash, count = text.partition("/")
-        if not (slash and index.isdigit() and count.isdigit() and int(index) < int(count)):
-            raise ValueError(f"part expected I/N with I from 0 to N-1, such as 0/4, or 'finish', got {text!r}")
-        return cls(int(index), int(count))
+        return cls(*parse_part(text))
 
     def choose(self, shards: tuple[PlannedShard, ...]) -> tuple[PlannedShard, ...]:
         """Return the shards of this part."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tfrkit.cli.exit_codes import ExitCode
-from tfrkit.cli.options import EngineAddress, EngineOption, FormatOption, Paths
+from tfrkit.cli.options import FormatOption, OnCluster, Paths
 from tfrkit.cli.output import print_result, print_table
 
 HELP = """Count the records of each file.
@@ -25,14 +25,14 @@ COLUMNS = ("path", "records")
 
 def run(
     paths: Paths,
-    engine: EngineOption = "local",
-    engine_address: EngineAddress = None,
+    *,
+    on: OnCluster,
     format: FormatOption = "text",
 ) -> int:
     """Print one line per file, and the total of several."""
     from tfrkit.ops.count import count_records
 
-    counted = count_records(paths, engine=engine, engine_address=engine_address)
+    counted = count_records(paths, **on.choose())
     rows = [to_row(path, records) for path, records in counted]
     print_result(
         format,

@@ -109,14 +109,14 @@ def run_csv(
     """Write CSV, and print a report."""
     from tfrkit.ops.export.rows import export_csv
 
-    return run_export(export_csv, paths, output, how, select=select or None, safe=safe_csv, **vars(on))
+    return run_export(export_csv, paths, output, how, select=select or None, safe=safe_csv, **on.choose())
 
 
 def run_jsonl(paths: Paths, output: Output, select: Select = None, *, how: Exporting, on: OnCluster) -> int:
     """Write JSON lines, and print a report."""
     from tfrkit.ops.export.rows import export_jsonl
 
-    return run_export(export_jsonl, paths, output, how, select=select or None, **vars(on))
+    return run_export(export_jsonl, paths, output, how, select=select or None, **on.choose())
 
 
 def run_webdataset(

@@ -20,7 +20,7 @@ from tfrkit.cli.hints import Flag, explain, read_flags
 from tfrkit.cli.options import Json, Quiet, spread_groups
 from tfrkit.cli.output import get_verdict, print_error, say
 from tfrkit.cli.streams import prepare_streams
-from tfrkit.errors import TfrkitError, TfrkitWarning
+from tfrkit.errors import OtherPartsError, TfrkitError, TfrkitWarning
 
 HELP = f"""Build, check, reshape and query TFRecord files, without TensorFlow.
 
@@ -138,6 +138,9 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
         return get_verdict()
     except (KeyboardInterrupt, Terminated) as end:
         return code_of_error(end)
+    except OtherPartsError as done:
+        say(explain(done, flags))
+        return ExitCode.DONE
     except (TfrkitError, OSError, ImportError, ValueError, MemoryError) as error:
         show_trace_if_asked()
         print_error(f"tfr: {describe_error(error, flags)}")

@@ -129,6 +129,28 @@ class OnCluster:
 
     engine: EngineOption = "local"
     engine_address: EngineAddress = None
+    part: Annotated[
+        str | None,
+        typer.Option("--part", metavar="I/N|finish", help="Do one of N parts, from 0; the last one gives the result."),
+    ] = None
+    parts: Annotated[
+        str | None,
+        typer.Option(
+            "--parts", metavar="DIR", help="Folder in which parts meet; all machines see it.", show_default=False
+        ),
+    ] = None
+
+    def choose(self) -> dict[str, Any]:
+        """Return the arguments `engine` and `engine_address` of a function of `tfr.tools`."""
+        if (self.part is None) != (self.parts is None):
+            raise ValueError("--part and --parts expected together, such as --part 0/4 --parts DIR")
+        if self.part is None or self.parts is None:
+            return {"engine": self.engine, "engine_address": self.engine_address}
+        if self.engine != "local":
+            raise ValueError(f"--part is for schedulers without an engine, got --engine {self.engine} with it")
+        from tfrkit.engines.part import Part
+
+        return {"engine": Part(self.part, self.parts), "engine_address": self.engine_address}
 
 
 def spread_groups(run: Callable[..., int], *, reads_remote: bool = False) -> Callable[..., int]:

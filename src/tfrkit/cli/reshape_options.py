@@ -62,7 +62,7 @@ def run_reshape(
     **options: Any,
 ) -> int:
     """Rewrite the records and print a summary."""
-    options |= vars(how) | (vars(on) if on is not None else {})
+    options |= vars(how) | (on.choose() if on is not None else {})
     format = options.pop("format")
     made = work(paths, *arguments, **options, progress=watch_on_terminal())
     if made.output == "-":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tfrkit.cli.exit_codes import ExitCode
-from tfrkit.cli.options import CompressionOption, EngineAddress, EngineOption, Force, FormatOption, InferOption
+from tfrkit.cli.options import CompressionOption, Force, FormatOption, InferOption, OnCluster
 from tfrkit.cli.output import count_noun, print_document, print_line, print_result, print_table, say
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ def run(
     force: Force = False,
     timeout: Timeout = None,
     memory: Memory = None,
-    engine: EngineOption = "local",
-    engine_address: EngineAddress = None,
+    *,
+    on: OnCluster,
     format: FormatOption = "text",
 ) -> int:
     """Print the rows, or write them and print a summary."""
@@ -77,8 +77,7 @@ def run(
         infer=infer,
         timeout=timeout,
         memory=memory,
-        engine=engine,
-        engine_address=engine_address,
+        **on.choose(),
     ) as answer:
         if output is None:
             print_result(

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tfrkit.cli.exit_codes import ExitCode
-from tfrkit.cli.options import EngineAddress, EngineOption, Force, FormatOption, Jobs, Paths, split_names
+from tfrkit.cli.options import Force, FormatOption, Jobs, OnCluster, Paths, split_names
 from tfrkit.cli.output import count_noun, print_document, print_line, print_table, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 
@@ -90,8 +90,8 @@ def run(
     jobs: Jobs = None,
     on_error: OnErrorOption = "raise",
     force: Force = False,
-    engine: EngineOption = "local",
-    engine_address: EngineAddress = None,
+    *,
+    on: OnCluster,
     format: FormatOption = "text",
 ) -> int:
     """Print the statistics, and write the report."""
@@ -105,8 +105,7 @@ def run(
         jobs=jobs,
         on_error=on_error,
         force=force,
-        engine=engine,
-        engine_address=engine_address,
+        **on.choose(),
         progress=watch_on_terminal(),
     )
     result = found.to_json()

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tfrkit.cli.exit_codes import ExitCode
-from tfrkit.cli.options import EngineAddress, EngineOption, Force, FormatOption, Jobs, Paths, Shape
+from tfrkit.cli.options import Force, FormatOption, Jobs, OnCluster, Paths, Shape
 from tfrkit.cli.output import count_noun, print_document, print_line, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 from tfrkit.ops.verify.result import KINDS
@@ -57,8 +57,8 @@ def run(
     report: Report = None,
     force: Force = False,
     jobs: Jobs = None,
-    engine: EngineOption = "local",
-    engine_address: EngineAddress = None,
+    *,
+    on: OnCluster,
     format: FormatOption = "text",
 ) -> int:
     """Print the findings, or ok."""
@@ -75,8 +75,7 @@ def run(
         sha256=sha256,
         ignore=ignore or (),
         jobs=jobs,
-        engine=engine,
-        engine_address=engine_address,
+        **on.choose(),
         progress=watch_on_terminal(),
     )
     if report is not None:

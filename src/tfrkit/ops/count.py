@@ -9,14 +9,13 @@ from tfrkit.batches.ahead import count_ahead
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import find_shards
 from tfrkit.engines.base import Tick
-from tfrkit.engines.choose import EngineName
-from tfrkit.passes.shard_tasks import choose_cluster
+from tfrkit.passes.shard_tasks import VerbEngine, choose_cluster
 from tfrkit.passes.walk import open_shards
 from tfrkit.storage.resolve import Address
 
 
 def count_records(
-    address: Address | Iterable[Address], *, engine: EngineName = "local", engine_address: str | None = None
+    address: Address | Iterable[Address], *, engine: VerbEngine = "local", engine_address: str | None = None
 ) -> list[tuple[str, int]]:
     """Return (path, records) of each shard: by its index, else by its frame headers, inflated if compressed.
 

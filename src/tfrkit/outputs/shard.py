@@ -23,7 +23,7 @@ from tfrkit.container.locate import save_known_index
 from tfrkit.errors import CorruptRecordError, StorageError
 from tfrkit.outputs.write_queue import NewFile, OutputFile, WriteQueue
 from tfrkit.storage.base import explain_os_error
-from tfrkit.storage.temporaries import move_file
+from tfrkit.storage.temporaries import link_file, move_file
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -199,12 +199,13 @@ def add_tallies(tallies: Sequence[Tally]) -> Tally:
     return total
 
 
-def take_worker_shard(path: str, place: str) -> None:
-    """Move a shard that a worker wrote, and its index, to `place`."""
+def take_worker_shard(path: str, place: str, *, keep: bool = False) -> None:
+    """Move a shard that a worker wrote, and its index, to `place`; or link or copy it, to `keep` the file."""
+    take = link_file if keep else move_file
     try:
         os.makedirs(os.path.dirname(index_path(place)), exist_ok=True)
-        move_file(index_path(path), index_path(place))
-        move_file(path, place)
+        take(index_path(path), index_path(place))
+        take(path, place)
     except FileNotFoundError:
         raise StorageError(
             "a worker wrote a shard that this machine does not see",

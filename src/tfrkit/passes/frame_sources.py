@@ -98,7 +98,7 @@ class FrameSources:
     def count_on(self, workers: Workers | None) -> None:
         """Let the workers of a cluster count, each a shard at a time, unless there are none."""
         if workers is not None:
-            self._counts = list(workers.run([MeasureTask(path) for path in self.paths], lambda *_: None))
+            self._counts = measure_on(workers, self.paths)
 
     @property
     def num_records(self) -> int:
@@ -130,6 +130,17 @@ class FrameSources:
 def count_shards(shards: Sequence[Shard]) -> list[Counted]:
     """Count the records and bytes of shards."""
     return [Counted(count.num_records, count.inflated_size) for count in count_ahead(shards, Policy())]
+
+
+def measure_on(workers: Workers, paths: Sequence[str]) -> list[Counted]:
+    """Let the workers of a cluster count the records and bytes of shards.
+
+    Each of several parts counts all of them: another step would mean to run the parts once more.
+    """
+    tasks = [MeasureTask(path) for path in paths]
+    if workers.keeps_files:
+        return [task.run(lambda *_: None) for task in tasks]
+    return list(workers.run(tasks, lambda *_: None))
 
 
 @dataclass(frozen=True)

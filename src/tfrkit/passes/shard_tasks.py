@@ -15,9 +15,11 @@ from typing import Any, Protocol
 
 from tfrkit.engines.base import Engine, Tick
 from tfrkit.engines.choose import EngineName, check_engine, open_engine
+from tfrkit.engines.part import Part
 from tfrkit.errors import StorageError, TfrkitError
 from tfrkit.storage.addresses import has_scheme
-from tfrkit.storage.options import StorageOptions, given_options, set_options
+from tfrkit.storage.options import StorageOptions, given_options, use_given
+from tfrkit.storage.work_folder import KeptFolder, WorkFolder
 
 
 class FileTask(Protocol):
@@ -31,17 +33,26 @@ class FileTask(Protocol):
         """Do the work and return the result."""
 
 
+VerbEngine = EngineName | Part
+"""What runs the work of a verb: an engine by its name, or one of several runs of the same verb."""
+
+
 @dataclass(frozen=True)
 class OnEngine:
-    """The cluster that a verb runs on. `jobs` limits the number of tasks at a time."""
+    """The cluster that a verb runs on, or its part. `jobs` limits the number of tasks at a time."""
 
-    name: EngineName
+    name: VerbEngine
     address: str | None = None
     jobs: int | None = None
 
     @contextlib.contextmanager
     def connect(self) -> Iterator[Workers]:
         """Connect to the cluster for the duration of the block, for several rounds of tasks."""
+        if isinstance(self.name, Part):
+            from tfrkit.passes.parts import PartWorkers
+
+            yield PartWorkers(self.name, self.jobs)
+            return
         with open_engine(self.name, address=self.address, jobs=self.jobs) as engine:
             yield Workers(engine)
 
@@ -52,9 +63,9 @@ class OnEngine:
             yield from workers.run(tasks, tick)
 
 
-def choose_cluster(engine: EngineName, address: str | None, jobs: int | None = None) -> OnEngine | None:
+def choose_cluster(engine: VerbEngine, address: str | None, jobs: int | None = None) -> OnEngine | None:
     """Return the cluster of the options `engine` and `engine_address`; None for this machine."""
-    check_engine(engine, address)
+    check_engine("local" if isinstance(engine, Part) else engine, address)
     return None if engine == "local" else OnEngine(engine, address, jobs)
 
 
@@ -74,25 +85,44 @@ def refuse_pipes(paths: Iterable[str]) -> None:
         raise StorageError("expected a file, got a pipe, which workers of a cluster cannot read", shard="-")
 
 
-@dataclass(frozen=True)
 class Workers:
     """A connected cluster."""
 
-    engine: Engine
+    keeps_files = False
+    """Whether this process is one of several parts: what tasks write stays until all of them are done."""
 
-    def run(self, tasks: Sequence[FileTask], tick: Tick, *, sees: Iterable[str] = ()) -> Iterator[Any]:
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def run(
+        self, tasks: Sequence[FileTask], tick: Tick, *, sees: Iterable[str] = (), reads: Iterable[str] = ()
+    ) -> Iterator[Any]:
         """Yield the result of each task, in order; raise the error of the first task that failed, by this order.
 
-        A worker that does not see the folders of the tasks' files, or the paths `sees`, is refused. Addresses among
-        them are those of stores that tasks use.
+        A worker that does not see the folders of the tasks' files, or the paths `sees`, is refused. `reads` are
+        further files that tasks read.
         """
         paths = [task.path for task in tasks]
         refuse_pipes(paths)
         folders = {os.path.dirname(os.path.abspath(path)) for path in paths if not has_scheme(path)}
-        others = list(sees)
+        others, inputs = list(sees), list(reads)
         seen = sorted({*filter(os.path.isdir, folders), *(path for path in others if not has_scheme(path))})
         self.engine.require(sees=seen, is_local=bool(seen))
-        return map_in_order(self.engine, tasks, tick, stores=given_options([*paths, *others]))
+        return map_in_order(self.engine, tasks, tick, stores=given_options([*paths, *others, *inputs]))
+
+    def make_folder(
+        self, place: str, identity: Any, *, reads: Sequence[str], is_leased: bool
+    ) -> WorkFolder | KeptFolder:
+        """Return a folder that all workers see, in or next to `place`.
+
+        Parts of the same work, by its `identity` and the files that it reads, have one folder. See `WorkFolder`.
+        """
+        return WorkFolder(place, is_leased=is_leased)
+
+    @contextlib.contextmanager
+    def finish(self) -> Iterator[None]:
+        """Surround the last step, which makes the output of all results."""
+        yield
 
 
 @dataclass(frozen=True)
@@ -115,8 +145,7 @@ class _Numbered:
         return str(self.number)
 
     def run(self, tick: Tick) -> tuple[int, Any, TfrkitError | None]:
-        for root, options in self.stores:
-            set_options(root, options)
+        use_given(dict(self.stores))
         try:
             return self.number, self.task.run(tick), None
         except TfrkitError as error:

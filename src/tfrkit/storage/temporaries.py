@@ -204,6 +204,21 @@ def move_file(source: str, target: str) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
+    _copy_file(source, target)
+    os.unlink(source)
+
+
+def link_file(source: str, target: str) -> None:
+    """Give a file a second name, or copy it to a disk where that is not possible."""
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if isinstance(error, (FileNotFoundError, FileExistsError)):
+            raise
+        _copy_file(source, target)
+
+
+def _copy_file(source: str, target: str) -> None:
     temporary = TemporaryFile(target)
     try:
         with open(source, "rb") as file:
@@ -214,7 +229,6 @@ def move_file(source: str, target: str) -> None:
         temporary.place(target)
     finally:
         temporary.remove()
-    os.unlink(source)
 
 
 def remove_tree(path: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+from dataclasses import dataclass
 
 from tfrkit.errors import StorageError
 from tfrkit.storage.addresses import has_scheme
@@ -31,7 +32,7 @@ class WorkFolder:
                 bucket, key = _find(f"{base}/_build")
                 for folder in map(bucket.address_of, bucket.list(f"{key}/")[1]):
                     if folder.startswith(f"{base}/{_FOLDER}"):
-                        _remove_objects(folder.rstrip("/"))
+                        remove_objects(folder.rstrip("/"))
             return
         try:
             self._temporary = TemporaryFolder(os.path.join(place, "workers"), make_folders=True)
@@ -47,7 +48,20 @@ class WorkFolder:
             self._temporary.remove()
             return
         with contextlib.suppress(StorageError):  # the next run removes it
-            _remove_objects(self.path)
+            remove_objects(self.path)
+
+
+@dataclass(frozen=True)
+class KeptFolder:
+    """A folder with the interface of `WorkFolder` that stays: other processes need what is in it."""
+
+    path: str
+
+    def __enter__(self) -> KeptFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 def write_shared(path: str, text: str) -> None:
@@ -83,7 +97,7 @@ def take_shared(path: str, local: str) -> None:
         raise explain_os_error(error, path, verb="read") from None
 
 
-def _remove_objects(folder: str) -> None:
+def remove_objects(folder: str) -> None:
     """Delete all objects below a folder."""
     bucket, key = _find(folder)
     waiting = [f"{key}/"]

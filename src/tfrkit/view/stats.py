@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from tfrkit._types import OnError
 from tfrkit.container.shards import find_shards
-from tfrkit.engines.choose import EngineName
 from tfrkit.errors import Step, misuse
 from tfrkit.ops.stats.stats import Stats, collect_stats
 from tfrkit.ops.verify.verify import verify
 from tfrkit.outputs.target import require_output
+from tfrkit.passes.shard_tasks import VerbEngine
 from tfrkit.progress import Progress
 from tfrkit.storage.resolve import Address, expand_home
 from tfrkit.storage.text_files import write_text
@@ -28,7 +28,7 @@ def stats(
     jobs: int | None = None,
     on_error: OnError = "raise",
     force: bool = False,
-    engine: EngineName = "local",
+    engine: VerbEngine = "local",
     engine_address: str | None = None,
     progress: Progress | None = None,
 ) -> Stats:

@@ -17,7 +17,7 @@ from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.inputs import open_input
 from tfrkit.storage.temporaries import make_scratch
-from tfrkit.storage.work_folder import WorkFolder, put_shared
+from tfrkit.storage.work_folder import put_shared
 
 WriteLines = Callable[[ExportInput, BinaryIO, Sequence[int] | None, Sequence[str] | None], None]
 """Writes the records of the given shards (None: all), with the given features (None: all), as lines."""
@@ -60,12 +60,20 @@ class Pieces:
     A context manager: on exit the folder is removed.
     """
 
-    def __init__(self, source: ExportInput, target: str, write: WriteLines, select: Sequence[str] | None) -> None:
+    def __init__(
+        self, source: ExportInput, workers: Workers, target: str, write: WriteLines, select: Sequence[str] | None
+    ) -> None:
         self._source = source
+        self._workers = workers
         self._write = write
         self._select = None if select is None else tuple(select)
         name = target.rstrip("/")
-        self._folder = WorkFolder(os.path.dirname(name if has_scheme(name) else os.path.abspath(name)))
+        self._folder = workers.make_folder(
+            os.path.dirname(name if has_scheme(name) else os.path.abspath(name)),
+            (target, write, self._select),
+            reads=source.paths,
+            is_leased=False,
+        )
 
     def __enter__(self) -> Pieces:
         return self
@@ -73,14 +81,14 @@ class Pieces:
     def __exit__(self, *_: object) -> None:
         self._folder.__exit__()
 
-    def make(self, workers: Workers) -> None:
+    def make(self) -> None:
         """Let workers write the pieces."""
         folder = self._folder.path
         tasks = [
             PieceTask(path, folder, number, self._source.know(number), self._write, self._select)
             for number, path in enumerate(self._source.paths)
         ]
-        for _ in workers.run(tasks, self._source.advance, sees=[folder]):
+        for _ in self._workers.run(tasks, self._source.advance, sees=[folder]):
             pass
 
     def copy(self, file: BinaryIO, shards: Sequence[int] | None) -> None:
@@ -90,7 +98,7 @@ class Pieces:
             try:
                 with open_input(path) as piece:
                     shutil.copyfileobj(piece, file, _COPY_NBYTES)
-                if not has_scheme(path):
+                if not has_scheme(path) and not self._workers.keeps_files:
                     os.unlink(path)
             except OSError as error:
                 raise explain_os_error(error, path, verb="read") from None

@@ -17,13 +17,12 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from tfrkit import _native
-from tfrkit.engines.choose import EngineName
 from tfrkit.features.schema import Schema, decode_name
 from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.report import Export
 from tfrkit.ops.export.tables import export_table
 from tfrkit.ops.preview import is_sequence_row, json_to_cell, row_to_json, value_to_json
-from tfrkit.passes.shard_tasks import choose_cluster
+from tfrkit.passes.shard_tasks import VerbEngine, choose_cluster
 from tfrkit.progress import Progress
 from tfrkit.storage.resolve import Address
 
@@ -45,7 +44,7 @@ def export_jsonl(
     select: Sequence[str] | None = None,
     force: bool = False,
     incomplete: bool = False,
-    engine: EngineName = "local",
+    engine: VerbEngine = "local",
     engine_address: str | None = None,
     progress: Progress | None = None,
 ) -> Export:
@@ -88,7 +87,7 @@ def export_csv(
     safe: bool = False,
     force: bool = False,
     incomplete: bool = False,
-    engine: EngineName = "local",
+    engine: VerbEngine = "local",
     engine_address: str | None = None,
     progress: Progress | None = None,
 ) -> Export:

@@ -71,12 +71,25 @@ def export_table(
                     for split, shards in (splits or {"": list(range(len(source.paths)))}).items()
                 }
             stage: Callable[..., StagedFile | StagedFolder] = open_folder if is_folder else open_file
-            staged = stage(target, sources=source.paths, force=force, nbytes=nbytes)
-            with staged, contextlib.ExitStack() as stack:
+            with contextlib.ExitStack() as stack:
+
+                def open_staged() -> StagedFile | StagedFolder:
+                    staged = stage(target, sources=source.paths, force=force, nbytes=nbytes)
+                    stack.callback(staged.discard)
+                    return staged
+
                 pieces = None
-                if workers is not None and lines is not None:
-                    pieces = stack.enter_context(Pieces(source, target, lines, select))
-                    pieces.make(workers)
+                if workers is None or lines is None:
+                    staged = open_staged()
+                elif workers.keeps_files:  # the output begins when the pieces of all parts are there
+                    pieces = stack.enter_context(Pieces(source, workers, target, lines, select))
+                    pieces.make()
+                    stack.enter_context(workers.finish())
+                    staged = open_staged()
+                else:
+                    staged = open_staged()
+                    pieces = stack.enter_context(Pieces(source, workers, target, lines, select))
+                    pieces.make()
                 for name, shards in parts.items():
                     with staged.open(name) as file:
                         write(source, file, [] if pieces is not None else shards)

@@ -22,7 +22,7 @@ from tfrkit.ops.query.errors import read_facts, to_query_error
 from tfrkit.ops.query.partials import PARTIALS, CutQuery, cut_aggregates, cut_rows
 from tfrkit.ops.query.scan import KnownTable, QueryTable, quote_table
 from tfrkit.ops.query.text import ParsedQuery, parse_query
-from tfrkit.passes.frame_sources import MeasureTask
+from tfrkit.passes.frame_sources import measure_on
 from tfrkit.passes.shard_tasks import Workers
 
 if TYPE_CHECKING:
@@ -167,9 +167,7 @@ def _make_tasks(
 ) -> list[QueryTask]:
     counts = table.shard_set.records.known_counts
     if counts is None:
-        counts = [
-            count.num_records for count in workers.run([MeasureTask(path) for path in table.files], lambda *_: None)
-        ]
+        counts = [count.num_records for count in measure_on(workers, table.files)]
     return [
         QueryTask(
             path,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tfrkit._threads import choose_threads
 from tfrkit._types import Infer, OnError, Row, Verify
 from tfrkit.container.codecs import CompressionWord
-from tfrkit.engines.choose import EngineName
 from tfrkit.errors import Hint, QueryError, SchemaError, Step, TfrkitError
 from tfrkit.features.schema import describe_missing
 from tfrkit.feeds.arrow_layout import NOT_TEXT
@@ -23,7 +22,7 @@ from tfrkit.ops.query.limits import QueryWatch, parse_memory, parse_timeout
 from tfrkit.ops.query.scan import QueryTable, TableScan, show_as
 from tfrkit.ops.query.text import RECORD_COLUMN, ParsedQuery, fold_name, hide_numbers, parse_query
 from tfrkit.ops.query.values import cell_to_json, name_uniquely
-from tfrkit.passes.shard_tasks import OnEngine, choose_cluster, refuse_pipes
+from tfrkit.passes.shard_tasks import OnEngine, VerbEngine, choose_cluster, refuse_pipes
 from tfrkit.storage.local import NamedFile
 from tfrkit.storage.resolve import expand_home, open_reader
 from tfrkit.storage.temporaries import make_scratch
@@ -49,7 +48,7 @@ def sql(
     timeout: float | None = None,
     memory: int | str | None = None,
     threads: int | None = None,
-    engine: EngineName = "local",
+    engine: VerbEngine = "local",
     engine_address: str | None = None,
 ) -> Answer:
     """Run a SELECT, in DuckDB's SQL, over TFRecord files that FROM names by path or glob, in quotes.

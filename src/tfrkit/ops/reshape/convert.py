@@ -15,7 +15,6 @@ from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.container.writer import frame_records
-from tfrkit.engines.choose import EngineName
 from tfrkit.errors import (
     CodecError,
     FeatureKindError,
@@ -36,7 +35,7 @@ from tfrkit.ops.reshape.rewrite import STDOUT, Rewrite, Rewritten, WriteOptions
 from tfrkit.outputs.shard import Tally
 from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import FrameSources, deal_frames, open_sources
-from tfrkit.passes.shard_tasks import choose_cluster, connect_if
+from tfrkit.passes.shard_tasks import VerbEngine, choose_cluster, connect_if
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.base import ByteSource
@@ -58,7 +57,7 @@ def convert(
     force: bool = False,
     incomplete: bool = False,
     jobs: int | None = None,
-    engine: EngineName = "local",
+    engine: VerbEngine = "local",
     engine_address: str | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:

@@ -11,22 +11,23 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from tfrkit.container.codecs import Compression, Level
-from tfrkit.container.index import INDEX_FOLDER, index_path
+from tfrkit.container.index import index_path
 from tfrkit.engines.base import Tick
 from tfrkit.ops.reshape.outputs import Outputs, OutShard
 from tfrkit.outputs.shard import OutputThreads, Tally, Written, add_tallies, take_worker_shard
+from tfrkit.outputs.target import Target
 from tfrkit.passes.shard_tasks import FileTask, Workers
 from tfrkit.progress import Progress
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.temporaries import make_scratch
 from tfrkit.storage.upload import upload_file
-from tfrkit.storage.work_folder import WorkFolder, take_shared
+from tfrkit.storage.work_folder import take_shared
 
 
 class OutputPart(Protocol):
@@ -106,7 +107,9 @@ class WorkerOutputs:
         shards: Sequence[OutShard],
         *,
         sources: Sequence[str],
-        staging: Any,
+        target: Target,
+        recipe: Any,
+        stage: Callable[[], Any],
         progress: Progress,
         compression: Compression,
         level: Level,
@@ -115,18 +118,25 @@ class WorkerOutputs:
         self.workers = workers
         self.facts: list[Any] = []
         self._shards = shards
-        self._staging = staging
+        self._sources = sources
+        self._stage = stage
         self._progress = progress
         self._how: dict[str, Any] = {"compression": compression, "level": level, "queue_nbytes": queue_nbytes}
-        self._written: dict[str, Written] = {}
+        self._made: list[Made] = []
         self._final: str | None = None
-        place = os.path.dirname(staging.folder)
-        is_remote = has_scheme(staging.target.out)
-        if is_remote:
-            place, self._final = staging.target.folder, staging.share_folder()
-        self._folder = WorkFolder(place, is_leased=is_remote and not staging.target.is_file)
+        is_remote = has_scheme(target.out)
+        # Parts make the staging folder when the shards of all of them are there.
+        self.staging: Any = None if workers.keeps_files else stage()
+        place = target.folder if is_remote or self.staging is None else os.path.dirname(self.staging.folder)
+        if is_remote and self.staging is not None:
+            self._final = self.staging.share_folder()
+        self._folder = workers.make_folder(
+            place,
+            (target.out, recipe, shards, self._how),
+            reads=sources,
+            is_leased=is_remote and not target.is_file,
+        )
         self.folder = self._folder.path
-        self._sees = [self.folder, *dict.fromkeys(path for path in sources if has_scheme(path))]
 
     def __enter__(self) -> WorkerOutputs:
         return self
@@ -136,7 +146,10 @@ class WorkerOutputs:
 
     def run(self, tasks: Sequence[FileTask]) -> list[Any]:
         """Run a round of tasks on workers that see the hidden folder; return their results in order."""
-        return list(self.workers.run(tasks, self._progress.advance, sees=self._sees))
+        return list(self._run(tasks))
+
+    def _run(self, tasks: Sequence[FileTask]) -> Iterator[Any]:
+        return self.workers.run(tasks, self._progress.advance, sees=[self.folder], reads=self._sources)
 
     def write(self, parts: Sequence[tuple[Sequence[int], OutputPart]]) -> Tally:
         """Write the shards with these numbers from each part; return the tally of the frames read."""
@@ -146,42 +159,36 @@ class WorkerOutputs:
             )
             for numbers, part in parts
         ]
-        read = []
-        for made in self.workers.run(jobs, self._progress.advance, sees=self._sees):
-            read.append(made.read)
+        for made in self._run(jobs):
             self.facts.append(made.facts)
-            if has_scheme(self.folder):
-                for written, versions in zip(made.written, made.versions, strict=True):
-                    self._take_stored(written, versions)
-            else:
-                for written in made.written:
-                    self._take(written)
-        return add_tallies(read)
+            self._made.append(made)
+        return add_tallies([made.read for made in self._made])
 
     def finish(self) -> list[Written]:
-        """Return every shard."""
-        return [self._written[shard.name] for shard in self._shards]
+        """Put every shard into the staging folder and return it."""
+        if self.staging is None:
+            self.staging = self._stage()
+        written: dict[str, Written] = {}
+        for made in self._made:
+            for number, shard in enumerate(made.written):
+                name = os.path.basename(shard.path)
+                place = self.staging.path(name)
+                written[name] = Written(place, shard.nbytes, shard.tally)
+                if self._final is not None:
+                    self.staging.note_stored(name, *made.versions[number])
+                else:
+                    self._take(shard.path, place)
+        return [written[shard.name] for shard in self._shards]
 
-    def _take_stored(self, written: Written, versions: tuple[str | None, str | None]) -> None:
-        """Note a shard that is in the store under its final name, or copy it to the staging folder."""
-        name = os.path.basename(written.path)
-        place = self._staging.path(name)
-        self._written[name] = Written(place, written.nbytes, written.tally)
-        if self._final is not None:
-            self._staging.note_stored(name, *versions)
-            return
-        os.makedirs(self._staging.path(INDEX_FOLDER), exist_ok=True)
-        take_shared(index_path(written.path), index_path(place))
-        take_shared(written.path, place)
-        self._staging.take(place)
-
-    def _take(self, written: Written) -> None:
-        """Move a shard and its index to the staging folder."""
-        name = os.path.basename(written.path)
-        place = self._staging.path(name)
-        take_worker_shard(written.path, place)
-        self._written[name] = Written(place, written.nbytes, written.tally)
-        self._staging.take(place)
+    def _take(self, path: str, place: str) -> None:
+        """Bring a shard and its index to the staging folder."""
+        if has_scheme(path):
+            os.makedirs(os.path.dirname(index_path(place)), exist_ok=True)
+            take_shared(index_path(path), index_path(place))
+            take_shared(path, place)
+        else:
+            take_worker_shard(path, place, keep=self.workers.keeps_files)
+        self.staging.take(place)
 
 
 class Ticks:

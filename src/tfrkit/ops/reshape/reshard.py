@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from tfrkit.container.codecs import CompressionWord, Level, read_compression
-from tfrkit.engines.choose import EngineName
 from tfrkit.errors import Step, misuse
 from tfrkit.ops.reshape.layout import (
     Group,
@@ -27,7 +26,7 @@ from tfrkit.ops.reshape.outputs import Outputs, OutShard
 from tfrkit.ops.reshape.rewrite import Rewrite, Rewritten, WriteOptions
 from tfrkit.outputs.shard import Tally, add_tallies
 from tfrkit.passes.frame_sources import FrameRange, FrameSources, deal_frames, deal_range, open_sources
-from tfrkit.passes.shard_tasks import choose_cluster, connect_if
+from tfrkit.passes.shard_tasks import VerbEngine, choose_cluster, connect_if
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.resolve import Address
@@ -44,7 +43,7 @@ def reshard(
     force: bool = False,
     incomplete: bool = False,
     jobs: int | None = None,
-    engine: EngineName = "local",
+    engine: VerbEngine = "local",
     engine_address: str | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:

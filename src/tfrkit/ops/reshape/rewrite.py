@@ -6,12 +6,13 @@ files without force, threads, indexes, sidecars, and the comparison of records r
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfrkit.batches.survey import find_schema
 from tfrkit.container.codecs import Compression, Level
@@ -20,7 +21,7 @@ from tfrkit.errors import ContainerError, StorageError
 from tfrkit.features.schema import Schema
 from tfrkit.ops.reshape.on_workers import WorkerOutputs
 from tfrkit.ops.reshape.outputs import Outputs, OutShard
-from tfrkit.outputs.dataset import open_staging
+from tfrkit.outputs.dataset import Staging, open_staging
 from tfrkit.outputs.shard import OutputThreads, Tally, Written, add_tallies
 from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import FrameSources
@@ -31,6 +32,9 @@ from tfrkit.sidecars.manifest import NewDataset, NewShard, write_manifest
 from tfrkit.sidecars.places import MANIFEST
 from tfrkit.sidecars.write import make_texts
 from tfrkit.storage.text_files import write_text
+
+if TYPE_CHECKING:
+    from tfrkit.outputs.remote import RemoteStaging
 
 STDOUT = "-"
 
@@ -170,12 +174,22 @@ class Rewrite:
         """Write `shards` of the dataset `name` to a target, all of them or none."""
         compression = self.options.choose_compression(self.sources, target)
         final = {shard.name: target.shard(shard.name) if not target.is_file else target.out for shard in shards}
-        with open_staging(target, [*final], sources=self.sources.paths, force=self.options.force) as staging:
-            staging.require_space(self._expect_nbytes(compression))
+        with contextlib.ExitStack() as stack:
+
+            def stage() -> Staging | RemoteStaging:
+                if self.workers is not None:
+                    stack.enter_context(self.workers.finish())
+                staging = open_staging(target, [*final], sources=self.sources.paths, force=self.options.force)
+                stack.enter_context(staging)
+                staging.require_space(self._expect_nbytes(compression))
+                return staging
+
             if self.workers is None or on_workers is None:
+                staging = stage()
                 written = self._write(shards, feed, staging.folder, compression, then=staging.take)
             else:
-                written = self._write_on(self.workers, shards, on_workers, staging, compression)
+                outputs = self._open_outputs(self.workers, target, shards, stage, compression)
+                written, staging = self._write_through(lambda: outputs, on_workers), outputs.staging
             results = [
                 NewShard(shard.name, shard.split, made.tally.num_records, made.nbytes)
                 for shard, made in zip(shards, written, strict=True)
@@ -215,18 +229,26 @@ class Rewrite:
         how: dict[str, Any] = {"compression": compression, "level": level, "descriptor": descriptor, "then": then}
         return self._write_through(partial(Outputs, shards, threads, folder=folder, **how), feed)
 
-    def _write_on(
-        self, workers: Workers, shards: Sequence[OutShard], feed: FeedOnWorkers, staging: Any, compression: Compression
-    ) -> list[Written]:
-        how: dict[str, Any] = {
-            "sources": self.sources.paths,
-            "staging": staging,
-            "progress": self.options.progress,
-            "compression": compression,
-            "level": self.options.level,
-            "queue_nbytes": self.queue_nbytes,
-        }
-        return self._write_through(partial(WorkerOutputs, workers, shards, **how), feed)
+    def _open_outputs(
+        self,
+        workers: Workers,
+        target: Target,
+        shards: Sequence[OutShard],
+        stage: Callable[[], Any],
+        compression: Compression,
+    ) -> WorkerOutputs:
+        return WorkerOutputs(
+            workers,
+            shards,
+            sources=self.sources.paths,
+            target=target,
+            recipe=(self.verb, self.recipe),
+            stage=stage,
+            progress=self.options.progress,
+            compression=compression,
+            level=self.options.level,
+            queue_nbytes=self.queue_nbytes,
+        )
 
     def _write_through(self, open_outputs: Callable[[], Any], feed: Callable[[Any], Tally]) -> list[Written]:
         """Write all records to the outputs; raise unless those written are those read."""

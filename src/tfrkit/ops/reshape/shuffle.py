@@ -17,7 +17,6 @@ import numpy as np
 
 from tfrkit._limits import DEFAULT_SHUFFLE_MEMORY, LIMITS
 from tfrkit.container.codecs import CompressionWord, Level, read_compression
-from tfrkit.engines.choose import EngineName
 from tfrkit.errors import Step, misuse
 from tfrkit.ops.reshape.buckets import Buckets, OpenBucket
 from tfrkit.ops.reshape.direct_picks import DirectPicks, gather_shard
@@ -37,7 +36,7 @@ from tfrkit.ops.reshape.shuffle_plan import HEADROOM, ShufflePlan
 from tfrkit.outputs.shard import Tally, add_tallies
 from tfrkit.outputs.sizes import parse_size
 from tfrkit.passes.frame_sources import FrameSources, deal_frames, open_sources
-from tfrkit.passes.shard_tasks import choose_cluster, connect_if
+from tfrkit.passes.shard_tasks import VerbEngine, choose_cluster, connect_if
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.addresses import has_scheme
@@ -57,7 +56,7 @@ def shuffle(
     force: bool = False,
     incomplete: bool = False,
     jobs: int | None = None,
-    engine: EngineName = "local",
+    engine: VerbEngine = "local",
     engine_address: str | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:

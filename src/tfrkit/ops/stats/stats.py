@@ -10,7 +10,6 @@ from tfrkit._types import OnError
 from tfrkit.container.faults import SKIP
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.shards import Shard, find_shards, note_missing_shards
-from tfrkit.engines.choose import EngineName
 from tfrkit.errors import CodecError, ContainerError, Hint, MissingFeatureError, StorageError
 from tfrkit.features.schema import Schema, encode_name, show_name
 from tfrkit.ops.stats.columns import refuse_too_many
@@ -18,7 +17,7 @@ from tfrkit.ops.stats.describe import feature_to_json, find_spec, guess_specs, i
 from tfrkit.ops.stats.features import DatasetSummary
 from tfrkit.ops.stats.read import StatsReader, StatsTask
 from tfrkit.ops.stats.splits import compare_splits, count_classes
-from tfrkit.passes.shard_tasks import OnEngine, choose_cluster
+from tfrkit.passes.shard_tasks import OnEngine, VerbEngine, choose_cluster
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.class_names import ClassNames
 from tfrkit.sidecars.read import Sidecars
@@ -73,7 +72,7 @@ def collect_stats(
     on_error: OnError = "raise",
     progress: Progress | None = None,
     has_picks: bool = False,
-    engine: EngineName = "local",
+    engine: VerbEngine = "local",
     engine_address: str | None = None,
 ) -> Collected:
     """Read every record once and compute the statistics of every feature.

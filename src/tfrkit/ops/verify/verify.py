@@ -15,13 +15,12 @@ from tfrkit.batches.survey import note_kinds
 from tfrkit.container.records import Finding
 from tfrkit.container.shards import ShardsInTurn, find_named_shards
 from tfrkit.engines.base import Tick
-from tfrkit.engines.choose import EngineName
 from tfrkit.errors import ContainerError, NotATFRecordError, Step, StorageError, misuse
 from tfrkit.ops.verify.result import ShardTally, Verification, VerifyFinding, kind_of_error, read_kinds
 from tfrkit.ops.verify.shard_set import Asked, check_sets
 from tfrkit.outputs.target import require_output
 from tfrkit.passes.check import Checked, check_stretches, cut_shard, holds_examples, join_stretches
-from tfrkit.passes.shard_tasks import Workers, choose_cluster, connect_if
+from tfrkit.passes.shard_tasks import VerbEngine, Workers, choose_cluster, connect_if
 from tfrkit.passes.walk import measure_files
 from tfrkit.pictures.pixels import ShapeWord, read_shape
 from tfrkit.progress import Progress, Quiet
@@ -39,7 +38,7 @@ def verify(
     sha256: bool = False,
     ignore: Collection[str] = (),
     jobs: int | None = None,
-    engine: EngineName = "local",
+    engine: VerbEngine = "local",
     engine_address: str | None = None,
     progress: Progress | None = None,
 ) -> Verification:
