@@ -131,7 +131,8 @@ class Writer:
         self._require_open()
         self._coercer.row = self._encoder.num_records
         if not isinstance(row, dict):
-            raise TypeError(f"row expected a dict, got {type(row).__name__}")
+            ready = "; write_record() takes a record's bytes" if isinstance(row, (bytes, bytearray, memoryview)) else ""
+            raise TypeError(f"row expected a dict, got {type(row).__name__}{ready}")
         is_sequence = _is_sequence(row)
         if self._schema is not None and is_sequence != (self._schema.kind == "sequence_example"):
             wanted, got = ("Example", "SequenceExample") if is_sequence else ("SequenceExample", "Example")

@@ -117,6 +117,12 @@ def test_row_that_is_no_dict_raises(path: Path, row: Any) -> None:
         write(path, row)
 
 
+@pytest.mark.parametrize("record", [b"ab", bytearray(b"ab"), memoryview(b"ab")])
+def test_record_given_as_a_row_names_write_record(path: Path, record: Any) -> None:
+    with pytest.raises(TypeError, match=r"row expected a dict, got \w+; write_record\(\) takes a record's bytes"):
+        write(path, record)
+
+
 def test_raw_records_are_written_as_they_are(path: Path) -> None:
     with Writer(path) as writer:
         writer.write_record(b"abc")
