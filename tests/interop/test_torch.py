@@ -328,6 +328,11 @@ def test_tensors_of_a_batch_have_memory_of_their_own(folder: Path) -> None:
     assert batches[0]["id"].tolist() == [0, 1, 2, 3]
 
 
+def test_unsigned_long_long_is_uint64() -> None:
+    array = np.arange(3, dtype=np.ulonglong)  # another type than np.uint64 on Linux, which is an unsigned long
+    assert convert_batch({"a": array})["a"].dtype == torch.uint64
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "uint16", "uint32", "uint64", "float16", "complex64"])
 def test_dtype_of_an_array_is_kept(dtype: str) -> None:
     array = np.arange(4).astype(dtype)

@@ -107,6 +107,8 @@ def convert_column(column: Any, look_up: Callable[[Any], Any] = lambda column: c
 
 def convert_array(array: Array) -> Any:
     """Convert an array to a tensor over the same memory, or text to a list. Other dtypes are unchanged."""
+    if array.dtype.char == "Q":
+        array = array.view(np.uint64)  # the same, under a name that PyTorch knows
     flags = array.flags
     if array.dtype.char in _NUMBERS and flags.c_contiguous and flags.writeable and array.dtype.isnative:
         return load_torch().from_numpy(array)
