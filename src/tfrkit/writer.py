@@ -32,6 +32,9 @@ from tfrkit.storage.resolve import open_writer, show_address
 _RUN_ROWS = 1 << 14
 
 
+_INSTEAD = dict.fromkeys((bytes, bytearray, memoryview), "; write_record() takes a record's bytes")
+
+
 class Writer:
     """Writes one TFRecord file. It appears when the `with` block ends without an error, or not at all.
 
@@ -131,8 +134,7 @@ class Writer:
         self._require_open()
         self._coercer.row = self._encoder.num_records
         if not isinstance(row, dict):
-            ready = "; write_record() takes a record's bytes" if isinstance(row, (bytes, bytearray, memoryview)) else ""
-            raise TypeError(f"row expected a dict, got {type(row).__name__}{ready}")
+            raise TypeError(f"row expected a dict, got {type(row).__name__}{_INSTEAD.get(type(row), '')}")
         is_sequence = _is_sequence(row)
         if self._schema is not None and is_sequence != (self._schema.kind == "sequence_example"):
             wanted, got = ("Example", "SequenceExample") if is_sequence else ("SequenceExample", "Example")
