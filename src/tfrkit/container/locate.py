@@ -6,7 +6,6 @@ import contextlib
 import os
 import threading
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -29,7 +28,7 @@ from tfrkit.container.index import (
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.seekable import SeekableInflate
 from tfrkit.container.shards import Shard
-from tfrkit.errors import StaleIndexError, StaleIndexWarning, StorageError
+from tfrkit.errors import StaleIndexError, StaleIndexWarning, StorageError, warn_caller
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import ByteSource
 
@@ -70,7 +69,7 @@ def load_frames(shard: Shard, policy: Policy, *, is_lazy: bool = False) -> Shard
 def warn_of_stale(error: StaleIndexError) -> None:
     """Warn that a stale index is not used, with the reason."""
     hint = f"\n  {error.hint}" if error.hint else ""
-    warnings.warn(StaleIndexWarning(f"{error.what}, not used - at {error.shard}{hint}"), stacklevel=3)
+    warn_caller(StaleIndexWarning(f"{error.what}, not used - at {error.shard}{hint}"))
 
 
 def count_frames(

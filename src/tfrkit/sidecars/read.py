@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
@@ -25,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 from tfrkit.container.listed import ListedNames
 from tfrkit.container.names import is_shard_name
 from tfrkit.container.shard_table import ShardTable
-from tfrkit.errors import ContainerError, SchemaError, SidecarWarning, SourceError, StorageError
+from tfrkit.errors import ContainerError, SchemaError, SidecarWarning, SourceError, StorageError, warn_caller
 from tfrkit.features.infer import InferredSchema
 from tfrkit.features.labels import LabelMap, read_charset, read_class_map
 from tfrkit.features.schema import Schema, describe_type, find_mismatches, show_name
@@ -40,7 +39,6 @@ from tfrkit.storage.text_files import read_text
 
 STDIN = "-"
 _MAX_OPENED = 64  # shards whose own sidecars are looked for by opening them
-_CALLERS = 4  # stack levels from `warn` to the caller
 
 
 class SidecarProblem(NamedTuple):
@@ -79,7 +77,7 @@ class Sidecars:
         for problem in self._problems:
             if problem not in self._warned:
                 self._warned.add(problem)
-                warnings.warn(SidecarWarning(str(problem)), stacklevel=_CALLERS)
+                warn_caller(SidecarWarning(str(problem)))
 
     def ask_ahead(self) -> None:
         """Request the sidecars of remote folders that `check` reads; returns at once."""

@@ -229,8 +229,9 @@ def test_stale_index_is_not_used_for_picking_either(compression: str, tmp_path: 
     save_index(str(path))
     path.write_bytes(pack(RECORDS, compression))
     records = Records([Shard.open(str(path))], Policy())
-    with pytest.warns(StaleIndexWarning, match="index does not fit its shard, .*, not used"):
+    with pytest.warns(StaleIndexWarning, match="index does not fit its shard, .*, not used") as warned:
         assert len(records) == len(RECORDS)
+    assert [one.filename for one in warned] == [__file__]
     # Once per shard: it is cached by now.
     assert [records[number] for number in range(len(RECORDS))] == RECORDS
 

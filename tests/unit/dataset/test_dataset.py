@@ -508,5 +508,6 @@ def test_manifest_that_does_not_fit_is_warned_of_and_not_used(tmp_path: Path) ->
         writer.write({"a": b"other"})
     ds = tfrkit.open(tmp_path / "o")
     assert len(ds) == 1
-    with pytest.warns(SidecarWarning, match="its facts about the records are not used - at .*tfrecord"):
+    with pytest.warns(SidecarWarning, match="its facts about the records are not used - at .*tfrecord") as warned:
         assert ds[0] == {"a": b"other"}
+    assert [one.filename for one in warned] == [__file__]
