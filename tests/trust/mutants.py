@@ -58,9 +58,11 @@ PLACES_PER_EXTRA = 250  # a large room has one mutant more per this many places
 SECONDS = 20  # the least timeout of a test with a mutant
 MAX_SECONDS = 40.0  # of tests for one mutant, as measured without it; the fastest are first
 NOTICED = ("failed", "crashed", "timeout")
+GPU_MODULES = {"feeds/triton_resize.py"}
 # Tests of rooms that are not, or not only, in tests/unit/<room>.
 ELSEWHERE = {
     "cli": ["cli/test_main.py", "cli/test_habits.py", "cli/test_short_forms.py"],
+    "feeds": [f"interop/test_{name}.py" for name in ("torch", "torch_device", "jax", "tf_data", "frames", "grain")],
     "sidecars": ["unit/container/test_shard_table.py"],
     "sources": ["unit/build"],
     "testing": ["properties/test_frames.py", "unit/container"],
@@ -191,7 +193,8 @@ def choose_mutants(room: str, number: int, seed: int) -> list[Mutant]:
     for path in sorted(PACKAGE.glob("*.py") if room == PACKAGE.name else (PACKAGE / room).rglob("*.py")):
         counter = Mutate(path.read_text())
         counter.transform()
-        places += [(str(path.relative_to(PACKAGE)), place) for place in range(counter.count)]
+        if (name := str(path.relative_to(PACKAGE))) not in GPU_MODULES:
+            places += [(name, place) for place in range(counter.count)]
     number = min(number + len(places) // PLACES_PER_EXTRA, len(places))
     return [Mutant(room, *place) for place in random.Random(f"{seed} {room}").sample(places, number)]
 
@@ -403,6 +406,9 @@ def main() -> int:
     options = parser.parse_args()
     print(f"seed {options.seed}, {datetime.now(UTC):%Y-%m-%d}", flush=True)
     rooms = options.room or list_rooms()
+    if "feeds" in rooms and importlib.util.find_spec("torch") is None:
+        rooms.remove("feeds")
+        print("feeds is left out: run it with .venv-interop/bin/python, which has the frameworks", flush=True)
     mutants = [mutant for room in rooms for mutant in choose_mutants(room, options.number, options.seed)]
     with tempfile.TemporaryDirectory() as folder:
         write_package(mutants, Path(folder))

@@ -48,8 +48,8 @@ class FeatureView:
 
     name: str
     spec: Spec
-    min_length: int = 0
-    max_length: int = 0
+    min_length: int
+    max_length: int
     low: int | float | None = None
     high: int | float | None = None
     min_bytes: int = 0

@@ -206,6 +206,7 @@ def test_require_one_kind_mixed_feature_raises() -> None:
             ["feature 'x' expected 3 values, got a number of values that varies"],
         ),
         (Spec("int64"), Spec("int64", (2,)), ["feature 'x' expected 1 value, got 2 values"]),
+        (Spec("int64", (0,)), Spec("int64", (2,)), ["feature 'x' expected 0 values, got 2 values"]),
         (Spec("int64", (1,)), Spec("int64"), []),
         (Spec("float", (2, 3)), Spec("float", (6,)), []),
         (Spec("float", (2, 3)), Spec("float", (5,)), ["feature 'x' expected 6 values (shape (2, 3)), got 5 values"]),

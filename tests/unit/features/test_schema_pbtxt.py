@@ -169,6 +169,11 @@ def test_pbtxt_round_trip_keeps_what_the_format_holds() -> None:
     assert from_pbtxt(to_pbtxt(schema)).schema == schema
 
 
+def test_to_pbtxt_shape_of_two_sizes_is_in_a_comment() -> None:
+    assert 'comment: "float (2, 3)"' in to_pbtxt(Schema({"x": Spec("float", (2, 3))}))
+    assert "comment" not in to_pbtxt(Schema({"x": Spec("float", (2,))}))
+
+
 def test_to_pbtxt_unsupported_parts_become_comments() -> None:
     schema = Schema({"\udcff": "int64", "mixed": Spec("int64", (None,), seen=("int64", "float"))})
     assert to_pbtxt(schema).splitlines()[:2] == [

@@ -9,6 +9,7 @@ import pytest
 
 from tfrkit import _native
 from tfrkit.codec.columns import BytesColumn, Ragged
+from tfrkit.codec.tensor_proto import encode_tensor
 from tfrkit.errors import SchemaError, ShapeError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
@@ -219,6 +220,12 @@ GAPS = presence(2, 0, 1)
             Ragged([np.array(1, np.complex64)], splits(0, 1, 1)),
             [[bytes.fromhex("0808120022080000803f00000000")], []],
             id="frames-of-complex-tensors",
+        ),
+        pytest.param(
+            Spec("bytes", (None,), encoding="tensor_proto"),
+            [np.array([7], np.int64)],
+            [encode_tensor(np.array([7], np.int64))],
+            id="tensors-of-any-dtype",
         ),
     ],
 )

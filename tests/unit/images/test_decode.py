@@ -560,3 +560,11 @@ def test_thumbnail_is_close_to_the_exact_image(size: tuple[int, int]) -> None:
     quick, exact = decode_thumbnail(file.getvalue(), size), decode_image(file.getvalue(), size=size)
     assert quick.shape == (*size, 3)
     assert np.abs(quick.astype(int) - exact).mean() < 6
+
+
+@pytest.mark.parametrize(("form", "mode"), [("PNG", "RGB"), ("PNG", "L"), ("JPEG", "CMYK")])
+def test_thumbnail_of_other_formats_is_the_exact_image(form: str, mode: str) -> None:
+    file = io.BytesIO()
+    Image.new(mode, (50, 40), 70).save(file, form)
+    quick = decode_thumbnail(file.getvalue(), (10, 20))
+    assert np.array_equal(quick, decode_image(file.getvalue(), size=(10, 20)))

@@ -107,6 +107,20 @@ def test_resized_pixels_are_those_of_pillow(size, gray):
     assert (image.source_width, image.source_height) == (7, 5)
 
 
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+@pytest.mark.parametrize("form", ["JPEG", "PNG"])
+@pytest.mark.parametrize("encode_as", ["raw", "png"])
+@pytest.mark.parametrize("size", [None, (16, 12)])
+def test_gray_image_of_any_format_is_stored_as_pillow_makes_it(mode, form, encode_as, size):
+    data = encode(noise(31, 20).convert(mode), form)
+    image = store(data, gray=True, resize=size, encode=encode_as)
+    picture = Image.open(io.BytesIO(data))
+    expected = np.asarray((picture.resize(size) if size else picture).convert("L"))
+    got = raw(image)[..., 0] if encode_as == "raw" else np.asarray(Image.open(io.BytesIO(image.data)))
+    np.testing.assert_array_equal(got, expected)
+    assert (image.format, image.channels, image.source_width) == (encode_as, 1, 31)
+
+
 def test_gray_alone_becomes_png_of_the_same_size():
     picture = noise(9, 4)
     image = store(encode(picture), gray=True)
@@ -260,6 +274,12 @@ def test_spec_of_different_images_leaves_open_what_differs():
 def test_spec_of_sixteen_bit_pngs_says_so():
     spec = image_spec(ImageOptions(), facts_of(encode(Image.new("I;16", (3, 2)))))
     assert (spec["dtype"], spec["decoded_shape"]) == ("uint16", (2, 3, 1))
+
+
+def test_sixteen_bit_png_that_is_encoded_again_has_eight():
+    images = ImageStore(ImageOptions(encode="png"))
+    images.store(encode(Image.new("I;16", (3, 2))))
+    assert [fact.bits for fact in images.take_facts()] == [8]
 
 
 def test_spec_of_resized_raw_pixels_is_known_before_reading():

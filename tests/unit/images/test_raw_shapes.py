@@ -87,3 +87,11 @@ def test_four_channels_are_taken_only_when_requested() -> None:
 
 def test_written_form_is_read_back() -> None:
     assert [write_shape(shape) for shape in [(4, 5, 1), (4, 5, 3), (4, 5)]] == ["4x5", "4x5x3", "4x5"]
+
+
+@pytest.mark.parametrize(
+    ("height", "width"),
+    [(720, 1280), (1080, 1920), (2160, 3840), (600, 800), (768, 1024), (218, 178), (112, 92), (288, 352)],
+)
+def test_usual_sizes_of_video_screens_and_datasets_are_guessed(height: int, width: int) -> None:
+    assert (height, width, 3) in guess_shapes(height * width * 3)
