@@ -9,7 +9,7 @@ from tfrkit.build.plan import BuildPlan, describe_inputs, digest_shards, make_sh
 from tfrkit.build.splits import Assignment, assign_splits, group_by_pattern, order_split
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.errors import SourceError
-from tfrkit.outputs.sizes import ShardSizes, parse_size
+from tfrkit.outputs.sizes import ShardSizes
 from tfrkit.outputs.target import name_dataset
 from tfrkit.sources.base import Items, ItemsBuilder
 
@@ -249,20 +249,6 @@ def test_digest_of_shards_depends_on_their_order():
 )
 def test_dataset_is_named_by_its_folder_as_tfds_allows(out, name):
     assert name_dataset(out) == name
-
-
-@pytest.mark.parametrize(
-    ("text", "nbytes"),
-    [("100", 100), ("256MB", 256_000_000), ("64MiB", 64 << 20), ("1.5 kb", 1500), ("2G", 2_000_000_000)],
-)
-def test_sizes_are_read_with_their_units(text, nbytes):
-    assert parse_size(text) == nbytes
-
-
-@pytest.mark.parametrize("text", ["", "MB", "10 TB", "-5", "1e9"])
-def test_size_that_is_none_raises(text):
-    with pytest.raises(ValueError, match="size expected a number of bytes such as 256MB or 1GiB"):
-        parse_size(text)
 
 
 def test_more_shards_than_five_digits_can_name_have_six():

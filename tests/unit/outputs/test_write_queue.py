@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tfrkit.errors import StorageError
-from tfrkit.outputs.write_queue import OutputFile, WriteQueue
+from tfrkit.outputs.write_queue import NewFile, OutputFile, WriteQueue
 
 
 @pytest.fixture
@@ -70,3 +70,10 @@ def test_failed_callback_raises(queue: WriteQueue, tmp_path: Path) -> None:
             queue.drain()
     finally:
         threading.excepthook = seen
+
+
+def test_new_file_is_not_executable(tmp_path: Path) -> None:
+    file = NewFile(str(tmp_path / "x"))
+    file.open()
+    file.close()
+    assert (tmp_path / "x").stat().st_mode & 0o111 == 0

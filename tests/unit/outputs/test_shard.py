@@ -1,0 +1,21 @@
+"""Shards that are being written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tfrkit.outputs.shard import OutputThreads, ShardOutput
+from tfrkit.testing.reference import read_frames, write_frames
+
+
+def test_shards_being_written_are_counted_until_they_are_finished(tmp_path: Path) -> None:
+    threads = OutputThreads(1)
+    shards = [ShardOutput(str(tmp_path / name), threads) for name in "ab"]
+    assert threads.num_shards == 2  # each may keep half of the memory for small frames
+    for shard in shards:
+        shard.write(write_frames([b"x"]))
+        shard.finish()
+    assert threads.num_shards == 0
+    threads.queue.drain()
+    threads.close()
+    assert [list(read_frames((tmp_path / name).read_bytes())) for name in "ab"] == [[b"x"], [b"x"]]
