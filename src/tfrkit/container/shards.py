@@ -59,37 +59,24 @@ Incomplete = Literal["ignore", "warn", "refuse"]
 
 
 class _PeekedPipe(LocalRanges):
-    """A pipe that returns the bytes read by `_peek` again."""
+    """A pipe whose first bytes are in `head`, and are read again."""
 
-    def __init__(self, reader: ByteReader, head: bytes) -> None:
+    def __init__(self, reader: ByteReader) -> None:
         self._reader = reader
-        self._head = head
         self.name = reader.name
         self.size: int | None = None
-
-    def span(self) -> None:
-        return None
+        self.head = b""
+        while len(self.head) < _HEAD_NBYTES and (piece := reader.read(_HEAD_NBYTES - len(self.head))):
+            self.head += piece
 
     def read_at(self, offset: int, nbytes: int) -> bytes:
         return self._reader.read_at(offset, nbytes)
 
     def read(self, nbytes: int) -> bytes:
-        if self._head:
-            piece, self._head = self._head[:nbytes], self._head[nbytes:]
+        if self.head:
+            piece, self.head = self.head[:nbytes], self.head[nbytes:]
             return piece
         return self._reader.read(nbytes)
-
-    def descriptor(self) -> int:
-        return -1
-
-    def check_unchanged(self) -> None:
-        return None
-
-    def release(self, start: int, stop: int) -> None:
-        return None
-
-    def park(self) -> None:
-        return None
 
     def close(self) -> None:
         self._reader.close()
@@ -111,7 +98,12 @@ class Shard:
         if compression is not None:
             self.reader, self.compression = reader, compression
             return
-        self.reader, head = _peek(reader)
+        if reader.size is None:
+            reader = _PeekedPipe(reader)
+            head = reader.head
+        else:
+            head = reader.read_at(0, _HEAD_NBYTES)
+        self.reader = reader
         found = detect_compression(head)
         self.compression = "none"
         if found is None:
@@ -297,18 +289,6 @@ def lead_shards(shards: Sequence[Shard]) -> Iterator[Shard]:
         shard.reader.lead_to(None)
 
 
-def _peek(reader: ByteReader) -> tuple[ByteReader, bytes]:
-    if reader.size is not None:
-        return reader, reader.read_at(0, _HEAD_NBYTES)
-    head = b""
-    while len(head) < _HEAD_NBYTES:
-        piece = reader.read(_HEAD_NBYTES - len(head))
-        if not piece:
-            break
-        head += piece
-    return _PeekedPipe(reader, head), head
-
-
 def name_shard(stem: str, number: int, num_shards: int) -> str:
     """Return the usual name of one shard of a set; from 100,000 shards on, the numbers have more than 5 digits.
 
@@ -348,15 +328,11 @@ def find_shards(address: Address | Iterable[Address], *, incomplete: Incomplete 
     of a numbered set are missing: nothing, an `IncompleteSetWarning`, or a `StorageError`. A shard that is named
     individually is never incomplete.
     """
-    return list(_find_names(address, incomplete, in_table=False))
+    return list(find_names(address, incomplete=incomplete, in_table=False))
 
 
-def find_names(address: Address | Iterable[Address], *, incomplete: Incomplete) -> Sequence[str]:
-    """Return what `find_shards` does, as `ListedNames` if a table lists them: those cost no memory."""
-    return _find_names(address, incomplete, in_table=True)
-
-
-def _find_names(address: Address | Iterable[Address], incomplete: Incomplete, *, in_table: bool) -> Sequence[str]:
+def find_names(address: Address | Iterable[Address], *, incomplete: Incomplete, in_table: bool = True) -> Sequence[str]:
+    """Return what `find_shards` does, with `in_table` as `ListedNames` if a table lists them: those cost no memory."""
     if isinstance(address, Iterator) and not hasattr(address, "read"):
         address = list(address)  # it is iterated twice
     paths = _expand(address)

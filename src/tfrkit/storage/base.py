@@ -101,11 +101,26 @@ class ByteReader(Protocol):
 
 
 class LocalRanges:
-    """Streams and ranges of a reader of local bytes, which are read in place."""
+    """Streams and ranges of a reader of local bytes, which are read in place; the rest is that of a pipe."""
 
     version: str | None = None
     listing: Listing | None = None
     is_remote = False
+
+    def span(self) -> ByteSource | None:
+        return None
+
+    def descriptor(self) -> int:
+        return -1
+
+    def check_unchanged(self) -> None:
+        return None
+
+    def release(self, start: int, stop: int) -> None:
+        return None
+
+    def park(self) -> None:
+        return None
 
     def stream(self: ByteReader, start: int, *, fresh: bool = False, ahead: Ahead = "more") -> ByteStream:
         return _Stream(self, start)

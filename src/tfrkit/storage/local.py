@@ -201,9 +201,6 @@ class StdinReader(LocalRanges):
     def __init__(self) -> None:
         self._file = io.FileIO(sys.stdin.fileno(), "rb", closefd=False)
 
-    def span(self) -> ByteSource | None:
-        return None
-
     def read_at(self, offset: int, nbytes: int) -> bytes:
         raise StorageError("expected a file, got a pipe, which cannot be read at a position", shard=self.name)
 
@@ -212,18 +209,6 @@ class StdinReader(LocalRanges):
             return self._file.read(nbytes) or b""
         except OSError as error:
             raise explain_os_error(error, "standard input", verb="read") from None
-
-    def descriptor(self) -> int:
-        return -1
-
-    def check_unchanged(self) -> None:
-        return None
-
-    def release(self, start: int, stop: int) -> None:
-        return None
-
-    def park(self) -> None:
-        return None
 
     def close(self) -> None:
         return None

@@ -28,18 +28,6 @@ class MemoryReader(LocalRanges):
         self._position += len(piece)
         return piece
 
-    def descriptor(self) -> int:
-        return -1
-
-    def check_unchanged(self) -> None:
-        return None
-
-    def release(self, start: int, stop: int) -> None:
-        return None
-
-    def park(self) -> None:
-        return None
-
     def close(self) -> None:
         return None
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tfrkit.errors import StorageError
-from tfrkit.storage.addresses import has_scheme, normalize_address, parse_remote, require_local
+from tfrkit.storage.addresses import has_scheme, parse_remote, require_local
 from tfrkit.storage.base import ByteReader
 from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
 from tfrkit.storage.objects import Listing
@@ -34,15 +34,17 @@ def expand_home(path: Address) -> str:
         >>> expand_home(b"digits.tfrecord")
         'digits.tfrecord'
     """
-    text = os.fsdecode(path)
-    require_local(text)
-    return os.path.expanduser(text) if text.startswith("~") and not os.path.lexists(text) else text
+    require_local(os.fsdecode(path))
+    return show_address(path)
 
 
 def show_address(path: Address) -> str:
     """Return a path like `expand_home`, and a remote address without its secrets, for paths that are only read."""
     text = os.fsdecode(path)
-    return normalize_address(text) if has_scheme(text) else expand_home(text)
+    remote = parse_remote(text)
+    if remote is not None:
+        return remote.address
+    return os.path.expanduser(text) if text.startswith("~") and not os.path.lexists(text) else text
 
 
 def open_reader(
