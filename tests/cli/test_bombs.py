@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from tfrkit._native import masked_crc32c
-from tfrkit.container import records
 from tfrkit.container.locate import count_frames
-from tfrkit.container.records import Policy
+from tfrkit.container.records import MAX_STREAMED_NBYTES, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import CorruptRecordError
 from tfrkit.storage.memory import MemoryReader
@@ -98,4 +97,4 @@ def test_resync_search_is_bounded_in_streams_only(compression: str) -> None:
 
 
 def test_search_goes_as_far_as_the_longest_record_a_stream_may_hold() -> None:
-    assert Policy().search_nbytes == records._MAX_STREAMED_NBYTES
+    assert Policy().search_nbytes == MAX_STREAMED_NBYTES

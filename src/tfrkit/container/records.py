@@ -17,7 +17,7 @@ from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import InflateReader
 from tfrkit.container.faults import advise_repair, describe_truncated, fault_to_error, list_damage, locate_memory_error
 from tfrkit.container.shards import Shard
-from tfrkit.container.windows import CHECKSUMS, InflateWindows, PieceWindows, SpanWindows
+from tfrkit.container.windows import CHECKSUMS, InflateWindows, SpanWindows
 from tfrkit.errors import (
     ContainerError,
     CorruptRecordError,
@@ -42,7 +42,7 @@ _VIEW_NBYTES = 1 << 21
 _MAX_DEFLATE_RATIO = 1032
 # A frame of a stream is collected in memory, so the length in a hostile header must not exhaust it. No protobuf message
 # is larger than this.
-_MAX_STREAMED_NBYTES = 1 << 31
+MAX_STREAMED_NBYTES = 1 << 31
 
 # Frames checked per search step.
 _CHECKED_AT_ONCE = 4096
@@ -96,7 +96,7 @@ class Policy:
     verify: Verify = "all"
     on_error: OnError = "raise"
     max_errors: int | None = None
-    search_nbytes: int = _MAX_STREAMED_NBYTES
+    search_nbytes: int = MAX_STREAMED_NBYTES
     """How far to search for the next valid frame after damage in a compressed shard."""
     findings: dict[tuple[str, int], Finding] = field(default_factory=dict)
     _num_taken: int = 0
@@ -256,7 +256,7 @@ class FrameStream:
             self._windows = SpanWindows(shard.reader, span, start, None, releases=releases)
         elif shard.compression == "none" and shard.reader.is_remote:
             checks = checks_arrival and policy.verify != "none"
-            self._windows = PieceWindows(shard, 0, start, checks=checks, ahead=ahead)
+            self._windows = InflateWindows(shard, 0, start, checks=checks, ahead=ahead, in_pieces=True)
         else:
             self._windows = InflateWindows(shard, member, start, checks=policy.verify != "none", ahead=ahead)
 
@@ -387,8 +387,8 @@ class FrameStream:
         if self.shard.compression == "none" and self.shard.nbytes is not None:
             return max(0, self.shard.nbytes - self.offset)
         if FORMATS[self.shard.compression].is_deflate and self.shard.nbytes is not None:
-            return min(_MAX_STREAMED_NBYTES, self.shard.nbytes * _MAX_DEFLATE_RATIO)
-        return _MAX_STREAMED_NBYTES
+            return min(MAX_STREAMED_NBYTES, self.shard.nbytes * _MAX_DEFLATE_RATIO)
+        return MAX_STREAMED_NBYTES
 
     def _is_hostile(self) -> bool:
         """Whether failed checksums have covered more bytes than were read so far.

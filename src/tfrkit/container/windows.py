@@ -51,10 +51,18 @@ class SpanWindows:
 
 
 class InflateWindows:
-    """Windows of a compressed shard, or a pipe, inflated one after the other."""
+    """Windows of a compressed shard, or a pipe, inflated one after the other.
 
-    def __init__(self, shard: Shard, member: int, base: int, *, checks: bool, ahead: Ahead = "more") -> None:
+    With `in_pieces`, those of a remote shard that is not compressed: the pieces of the responses, which are not copied.
+    A frame that is in two pieces is copied and is a window of its own. With `checks`, remote bytes that fail a checksum
+    are requested once more as they arrive; else `FrameStream` does that for the frames that it reads.
+    """
+
+    def __init__(
+        self, shard: Shard, member: int, base: int, *, checks: bool, ahead: Ahead = "more", in_pieces: bool = False
+    ) -> None:
         self._shard = shard
+        self._in_pieces = in_pieces
         self._checks = checks and shard.reader.is_remote
         self.source: InflateReader | ByteReader | ByteStream = shard.reader
         if shard.compression != "none":
@@ -77,10 +85,13 @@ class InflateWindows:
         pieces: list[bytes | memoryview] = [kept] if len(kept) else []
         have = len(kept)
         # Kept bytes are copied, so a large window must grow by much.
-        target = max(wanted, have + 1 + have // 4)
+        target = max(wanted, have + 1 + (0 if self._in_pieces and have < LIMITS.inflate_nbytes else have // 4))
         while have < target and not self.is_final:
+            nbytes = min(max(LIMITS.inflate_nbytes, target - have), 4 * LIMITS.inflate_nbytes)
+            if self._in_pieces:
+                nbytes = target - have if pieces else 1 << 62
             try:
-                piece = self.source.read(min(max(LIMITS.inflate_nbytes, target - have), 4 * LIMITS.inflate_nbytes))
+                piece = self.source.read(nbytes)
             except CompressionError as error:
                 self.tear = error
                 piece = b""
@@ -89,9 +100,8 @@ class InflateWindows:
             else:
                 pieces.append(piece)
                 have += len(piece)
-        self.base += self.start
-        self.data = pieces[0] if len(pieces) == 1 and isinstance(pieces[0], bytes) else b"".join(pieces)
-        self.start, self.stop = 0, len(self.data)
+        is_one = len(pieces) == 1 and (self._in_pieces or isinstance(pieces[0], bytes))
+        self.replace(pieces[0] if is_one else b"".join(pieces))
         if self._checks:
             self._check_arrived()
 
@@ -130,7 +140,7 @@ class InflateWindows:
         self.source, self.is_final = source, False
         return b"".join(pieces)
 
-    def replace(self, data: bytes) -> None:
+    def replace(self, data: bytes | memoryview) -> None:
         """Use these bytes in place of those from `start` to `stop`."""
         self.base += self.start
         self.data, self.start, self.stop = data, 0, len(data)
@@ -139,30 +149,3 @@ class InflateWindows:
         """Treat the current position as the end of the shard."""
         self.start = self.stop
         self.is_final = True
-
-
-class PieceWindows(InflateWindows):
-    """Windows of a remote shard that is not compressed: the pieces of the responses, which are not copied.
-
-    A frame that is in two pieces is copied and is a window of its own. With `checks`, bytes that fail a checksum are
-    requested once more as they arrive; else `FrameStream` does that for the frames that it reads.
-    """
-
-    def grow(self, wanted: int) -> None:
-        kept = memoryview(self.data)[self.start : self.stop]
-        pieces: list[bytes | memoryview] = [kept] if len(kept) else []
-        have = len(kept)
-        # Kept bytes are copied, so a large window must grow by much.
-        target = max(wanted, have + 1 + (have // 4 if have >= LIMITS.inflate_nbytes else 0))
-        while have < target and not self.is_final:
-            piece = self.source.read(target - have if pieces else 1 << 62)
-            if not piece:
-                self.is_final = True
-            else:
-                pieces.append(piece)
-                have += len(piece)
-        self.base += self.start
-        self.data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self.start, self.stop = 0, len(self.data)
-        if self._checks:
-            self._check_arrived()
