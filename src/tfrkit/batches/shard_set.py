@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 
 import numpy as np
@@ -17,7 +17,6 @@ from tfrkit.batches.stream import read_batches
 from tfrkit.batches.survey import find_schema, sample_schema
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.codec.decode import Decoder
-from tfrkit.container.compression import Compression
 from tfrkit.container.records import Policy
 from tfrkit.container.shard_list import ShardList
 from tfrkit.container.shards import Shard
@@ -32,7 +31,6 @@ from tfrkit.errors import (
 from tfrkit.features.schema import Schema, find_mismatches
 from tfrkit.orders.order import Whole
 from tfrkit.sidecars.read import Sidecars
-from tfrkit.storage.objects import Listing
 from tfrkit.storage.options import StorageOptions, given_options, set_options
 
 _COLUMN_BATCH = 4096
@@ -258,25 +256,10 @@ class ShardSet:
         """
         policy = self.policy
         options = (policy.verify, policy.on_error, policy.max_errors)
-        known = (
-            self.shards
-            if self.shards.table is not None
-            else [
-                (
-                    shard.name,
-                    shard.nbytes,
-                    shard.compression,
-                    shard.reader.version,
-                    shard.reader.listing,
-                    shard.is_assumed,
-                )
-                for shard in self.shards
-            ]
-        )
         state = (self._is_schema_given, self._is_schema_checked, self.infer)
         # Only with a remote shard: how its store is reached, without keys.
         stores = given_options(self.shards.names if self.shards.table is None else self.shards.names[:1])
-        return _reopen, (known, self.records.known_counts, self._schema, state, *options, stores)
+        return _reopen, (self.shards.pack(), self.records.known_counts, self._schema, state, *options, stores)
 
 
 def _recall_counts(sidecars: Sidecars, policy: Policy) -> list[int] | None:
@@ -288,7 +271,7 @@ def _recall_counts(sidecars: Sidecars, policy: Policy) -> list[int] | None:
 
 
 def _reopen(
-    known: ShardList | list[tuple[str, int | None, Compression, str | None, Listing | None, bool]],
+    open_shards: Callable[[], ShardList],
     counts: list[int] | None,
     schema: Schema | None,
     state: tuple[bool, bool, Infer],
@@ -299,17 +282,6 @@ def _reopen(
 ) -> ShardSet:
     for root, given in stores.items():
         set_options(root, given)
-    # A pipe has no size, so it is opened now.
-    shards = (
-        known
-        if isinstance(known, ShardList)
-        else [
-            Shard.open(path)
-            if nbytes is None
-            else Shard.open_later(path, nbytes, how, version=version, listing=listing, is_assumed=is_assumed)
-            for path, nbytes, how, version, listing, is_assumed in known
-        ]
-    )
-    opened = ShardSet(shards, Policy(verify, on_error, max_errors), schema, counts=counts)
+    opened = ShardSet(open_shards(), Policy(verify, on_error, max_errors), schema, counts=counts)
     opened._is_schema_given, opened._is_schema_checked, opened.infer = state
     return opened

@@ -6,7 +6,8 @@ A manifest can list 250,000 shards. Those that a table lists (`shard_table`) bec
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import islice
 from typing import overload
 from weakref import WeakValueDictionary
@@ -96,6 +97,18 @@ class ShardList(Sequence[Shard]):
         for shard in self._shards:
             shard.close()
 
+    def pack(self) -> Callable[[], ShardList]:
+        """Return a function to pickle; in another process it returns the same shards, whose files open on first use."""
+        known = [
+            (one.name, one.nbytes, one.compression, one.reader.version, one.reader.listing, one.is_assumed)
+            for one in self._shards
+        ]
+        return partial(_reopen, known)
+
+
+def _reopen(known: list[tuple[str, int | None, Compression, str | None, Listing | None, bool]]) -> ShardList:
+    return ShardList(Shard.open_later(*one) for one in known)
+
 
 class ListedShards(ShardList):
     """Shards in a store that a table lists; each becomes an object when it is used."""
@@ -130,8 +143,8 @@ class ListedShards(ShardList):
                 self._names[number],
                 int(table.nbytes[number]),
                 self._compression,
-                version=version,
-                listing=None if version is None else self._listing,
+                version,
+                None if version is None else self._listing,
                 is_assumed=version is None,
             )
             shard = self._made.setdefault(number, shard)
@@ -180,5 +193,5 @@ class ListedShards(ShardList):
             shard.close()
         self._kept.clear()
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return ListedShards, (self._names, self._compression, self._listing)
+    def pack(self) -> Callable[[], ShardList]:
+        return partial(ListedShards, self._names, self._compression, self._listing)

@@ -151,12 +151,16 @@ class Shard:
         path: str,
         nbytes: int | None,
         compression: Compression,
-        *,
-        version: str | None = None,
-        listing: Listing | None = None,
-        is_assumed: bool = False,
+        version: str | None,
+        listing: Listing | None,
+        is_assumed: bool,
     ) -> Shard:
-        """Return a shard with known size and compression; its file is opened on first use and must have this size."""
+        """Return a shard with known size and compression; its file is opened on first use and must have this size.
+
+        A pipe has no size and is opened now.
+        """
+        if nbytes is None:
+            return cls.open(path)
         shard = cls(open_reader(path, size=nbytes, version=version, listing=listing), compression=compression)
         shard._is_assumed = is_assumed
         return shard
