@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 from tfrkit.features.meaning import FeatureView, ImageLike, guess_meaning
 from tfrkit.features.schema import Schema, decode_name
-from tfrkit.features.spec import MAX_RANK, Logical, RecordKind, Shape, Spec, StorageKind
+from tfrkit.features.spec import MAX_RANK, RecordKind, Shape, Spec, StorageKind
 from tfrkit.features.tensor_dtypes import DTYPE_NAMES
 
 # By field number of tf.train.Feature; 0 is a Feature in which no list is set.
@@ -83,6 +83,7 @@ def _merge_tensors(merged: dict[str, Any], one: FeatureStats, other: FeatureStat
 
 
 Sniff = Callable[[bytes], ImageLike | None]
+_Range = tuple[int | float | None, int | float | None]
 
 
 @dataclass(frozen=True)
@@ -122,53 +123,65 @@ def infer_schema(
     report = []
     for counted in stats:
         name = decode_name(counted["name"])
-        spec = _infer_spec(name, num_records, counted, sniff)
+        # The kinds seen, most frequent first.
+        counts = count_kinds(counted)
+        kinds = sorted(counts, key=lambda kind: -counts[kind])
+        span = _find_range(kinds, counted)
+        spec = _infer_spec(name, num_records, counted, kinds, span, sniff)
         (lists if counted["is_list"] else features)[name] = spec
-        report.append(_report_feature(name, spec, counted))
+        report.append(_report_feature(name, spec, counted, kinds, span))
     schema = Schema(features, feature_lists=lists if kind == "sequence_example" else None, kind=kind)
     return InferredSchema(schema, report)
 
 
-def _infer_spec(name: str, num_records: int, counted: FeatureStats, sniff: Sniff | None) -> Spec:
-    kinds = _list_kinds(counted)
-    kind: StorageKind = kinds[0] if kinds else "bytes"
-    is_list = counted["is_list"]
+def _infer_spec(
+    name: str, num_records: int, counted: FeatureStats, kinds: list[StorageKind], span: _Range, sniff: Sniff | None
+) -> Spec:
+    is_list, has_one_kind, length = counted["is_list"], len(kinds) == 1, counted["max_length"]
+    shape: Shape = () if length == 1 else (length,)
     # A frame without a kind has no values, so the frames do not all have the same length.
     has_gaps = counted["num_unset"] > 0 and is_list
-    shape = _infer_shape(counted["min_length"], counted["max_length"], has_gaps=has_gaps or len(kinds) != 1)
+    if has_gaps or not has_one_kind or counted["min_length"] != length or length == 0:
+        shape = (None,)
     spec = Spec(
-        kind,
+        kinds[0] if kinds else "bytes",
         shape,
         optional=counted["present"] < num_records or (counted["num_unset"] > 0 and not is_list),
         is_list=is_list,
-        seen=tuple(kinds) if len(kinds) != 1 else None,
+        seen=None if has_one_kind else tuple(kinds),
     )
-    if len(kinds) == 1 and kind == "bytes" and shape == () and _are_all_tensors(counted):
-        spec = spec.replace(encoding="tensor_proto", logical="tensor", **_describe_tensor(counted))
-    images = _sniff_all(counted["heads"], sniff) if kinds == ["bytes"] and spec.encoding == "list" else []
-    meaning, logical = guess_meaning(_view_feature(name, spec, counted, images))
-    return spec.replace(meaning=meaning, logical=logical, format=_shared_format(images, logical))
+    images: list[ImageLike] = []
+    if kinds == ["bytes"]:
+        are_tensors = 0 < counted["num_values"] == counted["num_tensors"] and len(counted["tensor_shape"]) <= MAX_RANK
+        if shape == () and are_tensors:
+            spec = spec.replace(encoding="tensor_proto", logical="tensor", **_describe_tensor(counted))
+        elif sniff is not None:
+            sniffed = [sniff(bytes(head)) for head in counted["heads"]]
+            images = [image for image in sniffed if image is not None] if all(sniffed) else []
+    view = FeatureView(
+        name=name,
+        spec=spec,
+        min_length=counted["min_length"],
+        max_length=length,
+        low=span[0],
+        high=span[1],
+        min_bytes=counted["min_bytes"],
+        max_bytes=counted["max_bytes"],
+        is_text=0 < counted["num_values"] == counted["num_text"],
+        has_varying_rank=counted["tensor_rank"] < 0,
+        heads=[bytes(head) for head in counted["heads"]],
+        images=images,
+        num_values=counted["num_values"],
+    )
+    meaning, logical = guess_meaning(view)
+    formats = {image.format.lower() for image in images}
+    has_format = len(formats) == 1 and logical in ("image", "mask")
+    return spec.replace(meaning=meaning, logical=logical, format=formats.pop() if has_format else None)
 
 
 def count_kinds(counted: FeatureStats) -> dict[StorageKind, int]:
     """Return the number of records (frames) with each kind; unset ones are not counted."""
     return {kind: count for kind, count in zip(_KINDS, counted["kind_counts"], strict=True) if kind and count}
-
-
-def _list_kinds(counted: FeatureStats) -> list[StorageKind]:
-    """Return the kinds seen, most frequent first."""
-    counts = count_kinds(counted)
-    return sorted(counts, key=lambda kind: -counts[kind])
-
-
-def _infer_shape(min_length: int, max_length: int, *, has_gaps: bool) -> Shape:
-    if has_gaps or min_length != max_length or max_length == 0:
-        return (None,)
-    return () if max_length == 1 else (max_length,)
-
-
-def _are_all_tensors(counted: FeatureStats) -> bool:
-    return 0 < counted["num_values"] == counted["num_tensors"] and len(counted["tensor_shape"]) <= MAX_RANK
 
 
 def _describe_tensor(counted: FeatureStats) -> dict[str, Any]:
@@ -178,51 +191,20 @@ def _describe_tensor(counted: FeatureStats) -> dict[str, Any]:
     return {"dtype": DTYPE_NAMES.get(counted["tensor_dtype"]), "shape": shape}
 
 
-def _sniff_all(heads: list[bytes], sniff: Sniff | None) -> list[ImageLike]:
-    """Identify the sampled images; return an empty list unless all samples are images."""
-    if sniff is None or not heads:
-        return []
-    images = [sniff(bytes(head)) for head in heads]
-    return [image for image in images if image is not None] if all(images) else []
-
-
-def _shared_format(images: list[ImageLike], logical: Logical) -> str | None:
-    formats = {image.format.lower() for image in images}
-    return formats.pop() if len(formats) == 1 and logical in ("image", "mask") else None
-
-
-def _view_feature(name: str, spec: Spec, counted: FeatureStats, images: list[ImageLike]) -> FeatureView:
-    low, high = _find_range(spec, counted)
-    return FeatureView(
-        name=name,
-        spec=spec,
-        min_length=counted["min_length"],
-        max_length=counted["max_length"],
-        low=low,
-        high=high,
-        min_bytes=counted["min_bytes"],
-        max_bytes=counted["max_bytes"],
-        is_text=0 < counted["num_values"] == counted["num_text"],
-        has_varying_rank=counted["tensor_rank"] < 0,
-        heads=[bytes(head) for head in counted["heads"]],
-        images=images,
-        num_values=counted["num_values"],
-    )
-
-
-def _find_range(spec: Spec, counted: FeatureStats) -> tuple[int | float | None, int | float | None]:
-    if spec.seen is not None or counted["num_values"] == 0:
-        return None, None
-    if spec.kind == "int64":
+def _find_range(kinds: list[StorageKind], counted: FeatureStats) -> _Range:
+    if kinds == ["int64"] and counted["num_values"]:
         return counted["min_int"], counted["max_int"]
-    if spec.kind == "float" and counted["num_values"] > counted["num_nan"]:
+    if kinds == ["float"] and counted["num_values"] > counted["num_nan"]:
         return counted["min_float"], counted["max_float"]
     return None, None
 
 
-def _report_feature(name: str, spec: Spec, counted: FeatureStats) -> dict[str, Any]:
-    kinds = _list_kinds(counted)
-    low, high = _find_range(spec, counted)
+def _report_feature(
+    name: str, spec: Spec, counted: FeatureStats, kinds: list[StorageKind], span: _Range
+) -> dict[str, Any]:
+    low, high = (
+        str(end) if isinstance(end, float) and math.isinf(end) else end for end in span
+    )  # JSON has no infinity
     has_bytes = "bytes" in kinds and counted["num_values"] > 0
     return {
         "name": name,
@@ -237,8 +219,8 @@ def _report_feature(name: str, spec: Spec, counted: FeatureStats) -> dict[str, A
         "shape": list(spec.shape),
         "dtype": spec.dtype,
         "optional": spec.optional,
-        "min_value": _to_json_number(low),
-        "max_value": _to_json_number(high),
+        "min_value": low,
+        "max_value": high,
         "num_values": counted["num_values"],
         "num_nan": counted["num_nan"],
         "min_bytes": counted["min_bytes"] if has_bytes else None,
@@ -246,8 +228,3 @@ def _report_feature(name: str, spec: Spec, counted: FeatureStats) -> dict[str, A
         "kinds": count_kinds(counted),
         "meaning": spec.meaning,
     }
-
-
-def _to_json_number(value: int | float | None) -> int | float | str | None:
-    """Convert infinity to a string, because JSON has no infinity."""
-    return str(value) if isinstance(value, float) and math.isinf(value) else value

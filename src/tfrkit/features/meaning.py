@@ -151,16 +151,14 @@ def _guess_int(view: FeatureView) -> tuple[str, Logical]:
 
 
 def _guess_float(view: FeatureView) -> tuple[str, Logical]:
-    span = "all NaN" if view.low is None or view.high is None else _show_float_span(float(view.low), float(view.high))
+    span = "all NaN" if view.low is None or view.high is None else f"{view.low:.6g} .. {view.high:.6g}"
+    if view.low is not None and view.low == view.high:
+        span = f"{view.low:.6g}"
     if set(split_words(view.name)) & BOX_WORDS:
         return _prefix_count(view, f"box coordinates {span}"), "boxes"
     if view.spec.shape == ():
         return f"scalar {span}", "scalar"
     return f"{_show_count(view)}, {span}", "tensor"
-
-
-def _show_float_span(low: float, high: float) -> str:
-    return f"{low:.6g}" if low == high else f"{low:.6g} .. {high:.6g}"
 
 
 def _describe_tensor(view: FeatureView) -> str:
