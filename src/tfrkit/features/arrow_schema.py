@@ -150,7 +150,7 @@ def find_type(spec: Spec) -> ArrowType:
         null = ArrowType("null")
         return ArrowType("large_list", null) if spec.is_list else null
     element = _find_element(spec)
-    for size in reversed(list(_outer_sizes(spec, element))):
+    for size in reversed(list(_outer_sizes(spec))):
         element = ArrowType("large_list", element) if size is None else ArrowType("fixed_size_list", element, size)
     return element
 
@@ -165,7 +165,7 @@ def _to_fields(specs: Mapping[str, Spec], described: list[dict[str, Any]]) -> li
     taken: dict[str, str] = {}
     for (name, spec), row in zip(specs.items(), described, strict=True):
         Schema({name: spec}).require_one_kind(name)
-        arrow_name = _escape_name(name)
+        arrow_name = escape_name(name)
         if taken.setdefault(arrow_name, name) != name:
             raise SchemaError(f"features {show_name(taken[arrow_name])} and {show_name(name)} have one name in Arrow")
         metadata = {}
@@ -180,8 +180,8 @@ def may_be_missing(spec: Spec) -> bool:
     return spec.is_list or spec.fixed_length < 0 or spec.seen == ()
 
 
-def _escape_name(name: str) -> str:
-    """Escape NULs and surrogates: Arrow's C data interface has NUL-terminated UTF-8 names."""
+def escape_name(name: str) -> str:
+    """Escape NULs and surrogates in the name of a feature: Arrow's C data interface has NUL-terminated UTF-8 names."""
     if "\0" not in name and name.isprintable():
         return name
     return "".join(c if c != "\0" and not "\ud800" <= c <= "\udfff" else repr(c)[1:-1] for c in name)
@@ -193,7 +193,7 @@ def _is_told_by_type(spec: Spec) -> bool:
     return is_plain and None not in spec.shape[1:]
 
 
-def _outer_sizes(spec: Spec, element: ArrowType) -> Iterator[int | None]:
+def _outer_sizes(spec: Spec) -> Iterator[int | None]:
     if spec.is_list:
         yield None
     if is_kept_as_bytes(spec):

@@ -17,7 +17,7 @@ from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.records import FrameStream, Policy, read_records
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import QueryError
-from tfrkit.features.arrow_schema import ArrowField, ArrowType, to_arrow_fields
+from tfrkit.features.arrow_schema import ArrowField, ArrowType, escape_name
 from tfrkit.features.schema import Schema, map_specs, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.feeds.arrow import ArrowStream
@@ -109,7 +109,7 @@ class QueryTable:
         if self.is_raw:
             logical = "text" if _are_texts(self.shard_set.shards) else "bytes"
             found = Schema({RAW_COLUMN: Spec("bytes", logical=logical)})  # type: ignore[arg-type]
-        self.schema = _set_binary(found, self._binary)
+        self.schema = _set_binary(found, self._binary) if self._binary else found
         self._names = _name_columns(self.schema)
         self.class_columns = self._find_class_columns()
         """Available columns of class names, `label_name` for `label`."""
@@ -153,10 +153,16 @@ class QueryTable:
         class_ids = {fold_name(column.ids) for column in self.class_columns if parsed.names_column(column.name)}
         for (part, feature), name in self._names.items():
             is_named = parsed.names_column(name) or fold_name(name) in class_ids
-            if parsed.wants_all or part in parsed.whole_structs or is_named:
-                self._require_one_kind(part, feature)
-                wanted.append((part, feature))
-            elif everything and not self._has_several_kinds(part, feature):
+            is_used = parsed.wants_all or part in parsed.whole_structs or is_named
+            specs = self.schema.feature_lists if part == STRUCTS[1] else self.schema.features
+            kinds = specs[feature].seen or ()
+            if is_used and len(kinds) > 1:
+                raise QueryError(
+                    f"column {show_name(feature)} expected one kind, got {' and '.join(kinds)} in different records",
+                    shard=self.files[0],
+                    hint=f"leave {show_name(feature)} out: name the other columns",
+                )
+            if is_used or (everything and len(kinds) <= 1):
                 wanted.append((part, feature))
         # Arrow has no rows without columns, so there is always at least one column.
         has_numbers = not wanted or (parsed.names_column(RECORD_COLUMN) and not self.has_column(RECORD_COLUMN))
@@ -187,20 +193,6 @@ class QueryTable:
         yield from read_batches(
             self.shard_set.shards, decoder, policy, batch_size=self._batch_size, drop_last=False, threads=threads
         )
-
-    def _has_several_kinds(self, part: str, feature: str) -> bool:
-        specs = self.schema.feature_lists if part == STRUCTS[1] else self.schema.features
-        return len(specs[feature].seen or ()) > 1
-
-    def _require_one_kind(self, part: str, feature: str) -> None:
-        if self._has_several_kinds(part, feature):
-            specs = self.schema.feature_lists if part == STRUCTS[1] else self.schema.features
-            kinds = " and ".join(specs[feature].seen or ())
-            raise QueryError(
-                f"column {show_name(feature)} expected one kind, got {kinds} in different records",
-                shard=self.files[0],
-                hint=f"leave {show_name(feature)} out: name the other columns",
-            )
 
 
 class TableScan(ArrowStream):
@@ -313,7 +305,7 @@ def _name_columns(schema: Schema) -> dict[tuple[str, str], str]:
         taken = {fold_name(name) for name in specs}
         used: set[str] = set()
         for feature in specs:
-            made = _to_arrow_name(feature)
+            made = escape_name(feature)
             name, number = made, 0
             while fold_name(name) in used or (name != feature and fold_name(name) in taken):
                 number += 1
@@ -323,16 +315,8 @@ def _name_columns(schema: Schema) -> dict[tuple[str, str], str]:
     return names
 
 
-def _to_arrow_name(feature: str) -> str:
-    """Convert a feature name to one that is valid in Arrow: UTF-8 without NUL."""
-    is_plain = feature.isprintable() and feature.isascii()
-    return feature if is_plain else to_arrow_fields(Schema({feature: "int64"}))[0].name
-
-
 def _set_binary(schema: Schema, binary: Collection[str]) -> Schema:
     """Return the schema with the text features in `binary` changed to bytes."""
-    if not binary:
-        return schema
 
     def change(specs: Any) -> dict[str, Spec]:
         texts = {name for name, spec in specs.items() if name in binary and spec.logical == "text"}
