@@ -24,7 +24,7 @@ from tfrkit.engines.base import Tick
 from tfrkit.errors import CodecError, ContainerError, LimitError, SchemaError, StorageError
 from tfrkit.images.perceptual import SIDE, has_detail, hash_copies
 from tfrkit.ops.duplicates import Fingerprints, Match, describe_distance
-from tfrkit.ops.verify.kinds import KindCheck
+from tfrkit.ops.verify.feature_kinds import KindCheck
 from tfrkit.ops.verify.record import Judged, RecordCheck, digest
 from tfrkit.ops.verify.result import FindingKind, RecordPlace, ShardTally, Verification, VerifyFinding, kind_of_error
 from tfrkit.ops.verify.rules import RecordRules, describe_rules, find_rules

@@ -141,7 +141,11 @@ def _check_shards(
     waiting: deque[tuple[ShardTally, int]] = deque()  # shard and bytes of each job, in job order
     for checked in run_ahead(_cut_jobs(tallies, waiting, parse, sample, stop), threads=threads, stop=stop):
         tally, nbytes = waiting.popleft()
-        findings = _list_findings(checked)
+        # Damage and records that are not Examples, by offset.
+        found = [(finding, kind_of_error(error)) for finding, error in checked.damage]
+        found += [(finding, "parse") for finding in checked.others]
+        found.sort(key=lambda item: item[0].offset)
+        findings = [VerifyFinding(one.shard, one.record, one.offset, one.cause, kind) for one, kind in found]
         tally.num_frames += checked.num_frames
         tally.records += checked.num_frames - len(checked.others)
         tally.is_damaged |= bool(checked.damage)
@@ -191,11 +195,3 @@ def _cut_jobs(
             found = Finding(tally.path, error.record or 0, error.offset or 0, error.what + remedy)
             waiting.append((tally, 0))
             yield partial(Checked, damage=[(found, StorageError(error.what))])
-
-
-def _list_findings(checked: Checked) -> list[VerifyFinding]:
-    """List damage and records that are not Examples, by offset."""
-    found = [(finding, kind_of_error(error)) for finding, error in checked.damage]
-    found += [(finding, "parse") for finding in checked.others]
-    found.sort(key=lambda item: item[0].offset)
-    return [VerifyFinding(one.shard, one.record, one.offset, one.cause, kind) for one, kind in found]
