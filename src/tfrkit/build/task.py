@@ -28,7 +28,6 @@ from tfrkit.errors import CodecError, SchemaError, SourceError, TfrkitError
 from tfrkit.features.rename import rename_keys
 from tfrkit.sources.base import (
     ColumnReader,
-    Facts,
     FrameReader,
     Item,
     Reader,
@@ -106,14 +105,17 @@ class ShardTask:
             digest=digest if is_whole else None,
         )
         with writer:
-            is_sound = _write_items(writer, self, result, tick)
+            if self.reader.gives == "rows":
+                is_sound = _write_rows(writer, self, self.reader, result, tick)
+            else:
+                is_sound = _write_blocks(writer, self, self.reader, tick)
             result.num_records = writer.num_records
             there = read_done(self.output) if is_first and is_sound else None
             if not is_sound or there is not None:
                 writer.discard()
         if there is not None:
             return there
-        result.facts = _take_facts(self.reader)
+        result.facts = self.reader.take_facts() if self.reader.gives == "rows" else {}
         if is_sound:
             result.nbytes = os.path.getsize(self.output)
             result.sha256 = digest.hexdigest() if is_whole else ""
@@ -191,7 +193,7 @@ class ReadTask:
             except BAD_INPUT as error:
                 result.bad.append(describe_bad(_place_of(item, self.reader), error))
                 tick(1, nbytes, 1)
-        result.facts = _take_facts(self.reader)
+        result.facts = self.reader.take_facts()
         return result
 
 
@@ -215,10 +217,6 @@ class CheckTask:
         return None
 
 
-def _take_facts(reader: Reader) -> Facts:
-    return reader.take_facts() if reader.gives == "rows" else {}
-
-
 def part_path(path: str, part: int, num_parts: int) -> str:
     """Return the path of a part of a shard."""
     return f"{path}.part-{part:05d}-of-{num_parts:05d}"
@@ -239,12 +237,6 @@ def describe_bad(key: str, error: Exception) -> BadItem:
     return BadItem(key, str(error))
 
 
-def _write_items(writer: Writer, task: ShardTask, result: ShardResult, tick: Tick) -> bool:
-    if task.reader.gives == "rows":
-        return _write_rows(writer, task, task.reader, result, tick)
-    return _write_blocks(writer, task, task.reader, tick)
-
-
 def _write_rows(writer: Writer, task: ShardTask, reader: RowReader, result: ShardResult, tick: Tick) -> bool:
     """Write row by row. After a bad input that fails the build, read on, so that all bad inputs are reported."""
     is_sound = True
@@ -258,7 +250,11 @@ def _write_rows(writer: Writer, task: ShardTask, reader: RowReader, result: Shar
             num_bad = 1
         else:
             if is_sound:
-                _write_row(writer, row if not task.keys else rename_row(row, task.keys), item)
+                row = row if not task.keys else rename_row(row, task.keys)
+                try:
+                    writer.write(row)
+                except (CodecError, SchemaError, ValueError, TypeError) as error:
+                    raise SourceError(getattr(error, "what", str(error)), shard=item.key) from error
         result.nbytes_in += nbytes
         tick(1, nbytes, num_bad)
     return is_sound
@@ -266,13 +262,6 @@ def _write_rows(writer: Writer, task: ShardTask, reader: RowReader, result: Shar
 
 def _sizes_of(items: TakenItems) -> Iterable[int]:
     return repeat(0, len(items)) if items.nbytes is None else items.nbytes.tolist()
-
-
-def _write_row(writer: Writer, row: Row, item: Item) -> None:
-    try:
-        writer.write(row)
-    except (CodecError, SchemaError, ValueError, TypeError) as error:
-        raise SourceError(getattr(error, "what", str(error)), shard=item.key) from error
 
 
 def _write_blocks(

@@ -23,7 +23,8 @@ def print_report(report: Any, format: str, flags: Mapping[str, Flag]) -> None:
         _print_counts(report.counts)
     _print_head(report)
     _print_splits(report)
-    _print_ignored(report)
+    if report.ignored:
+        print_line("ignored: " + ", ".join(f"{count:,} {name}" for name, count in report.ignored.items()))
     _print_left_out(report, flags)
 
 
@@ -67,12 +68,6 @@ def _print_counts(counts: dict[str, dict[str, int]]) -> None:
         text = ", ".join(f"{name} {count:,}" for name, count in list(shown)[:_SHOWN_COUNTS])
         more = f" and {len(names) - _SHOWN_COUNTS} more" if len(names) > _SHOWN_COUNTS else ""
         print_line(f"{title} ({len(names)}): {text}{more}")
-
-
-def _print_ignored(report: Any) -> None:
-    if report.ignored:
-        text = ", ".join(f"{count:,} {name}" for name, count in report.ignored.items())
-        print_line(f"ignored: {text}")
 
 
 def _print_left_out(report: Any, flags: Mapping[str, Flag]) -> None:

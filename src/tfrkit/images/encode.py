@@ -207,7 +207,8 @@ class ImageStore:
             self._sizes.add(size)
         if size not in self._sizes:
             size = (None, None)
-        misnomer = _find_misnomer(info.format, name)
+        suffix, found = os.path.splitext(name)[1].lower(), info.format
+        misnomer = "" if SUFFIX_FORMATS.get(suffix, found) == found else f"{found.lower()} called {suffix}"
         self._facts[ImageFact(image.format, image.channels, bits, *size, turn, info.mode == "CMYK", misnomer)] += 1
         return image
 
@@ -226,11 +227,6 @@ def _note_annotations(number: int) -> str:
     what = "1 turned image has annotations" if number == 1 else f"{number:,} turned images have annotations"
     text = f"{what}, which are taken as made on the upright image; made on the stored pixels? use {{exif}}"
     return Hint(Step(text, exif="keep"))
-
-
-def _find_misnomer(format: str, name: str) -> str:
-    suffix = os.path.splitext(name)[1].lower()
-    return "" if SUFFIX_FORMATS.get(suffix, format) == format else f"{format.lower()} called {suffix}"
 
 
 def inspect_image(data: bytes) -> ImageInfo:
