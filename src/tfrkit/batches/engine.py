@@ -13,7 +13,7 @@ from tfrkit import _native
 from tfrkit._limits import LIMITS
 from tfrkit._threads import map_ahead
 from tfrkit._types import UInt64Array
-from tfrkit.batches.ahead import FramesAhead
+from tfrkit.batches.ahead import FramesAhead, choose_inflaters
 from tfrkit.batches.fetch import Fetcher
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.container.faults import fault_to_error, locate_memory_error
@@ -39,11 +39,8 @@ Taken = tuple[list[Any], int, Faults | None]
 """Columns of the core, their number of rows, and the damage that was skipped."""
 
 
-def explain_no_engine(shard_set: ShardSet, *, is_stream: bool, inflaters: int) -> str | None:
-    """Explain why Python threads read a pass; None if the native engine reads it. The only place that decides this.
-
-    `inflaters` is the number of threads that inflate compressed shards ahead.
-    """
+def explain_no_engine(shard_set: ShardSet, *, is_stream: bool, threads: int | None) -> str | None:
+    """Explain why Python threads read a pass; None if the native engine reads it. The only place that decides this."""
     if not _native.MAPS_ARE_GUARDED:
         return "truncating a mapped file would end the process on this system"
     if len(shard_set.shards) > _MAX_SHARDS:
@@ -59,7 +56,9 @@ def explain_no_engine(shard_set: ShardSet, *, is_stream: bool, inflaters: int) -
         return None
     if len(compressed) < len(shard_set.shards):
         return "some shards are inflated, others are mapped"
-    return "one thread inflates and decodes in turn, while the bytes are in its cache" if inflaters <= 1 else None
+    if choose_inflaters(shard_set.shards, threads) > 1:
+        return None
+    return "one thread inflates and decodes in turn, while the bytes are in its cache"
 
 
 def choose_workers(threads: int, nbytes: int, *, is_given: bool, feeds_steps: bool = False) -> int:

@@ -286,32 +286,32 @@ class BatchLoop:
         how = self._batching
         is_given = (threads or how.threads) is not None
         threads = choose_threads(threads or how.threads)
-        reading = _Reading(threads, is_given, None if self._feeds_steps else exchange)
+        feeds_steps = self._feeds_steps
+        reading = _Reading(threads, is_given, None if feeds_steps else exchange)
         is_alone = num_workers == 1 and how.world_size == 1
         is_stream = self._order is None and is_alone and (row == 0 or self._shard_set.policy.on_error == "skip")
         given = threads if is_given else None
         has_engine = self.explain_no_engine(is_stream=is_stream, threads=given) is None
-        # The reader has threads of its own.
-        step_threads = 1 if is_stream and not has_engine and not self._has_steps else threads
-        jobs: Any  # finished batches, if the engine makes them, else jobs
+        # The engine and the reader of a stream have threads of their own.
+        is_made = not feeds_steps if has_engine else is_stream and not self._has_steps
         if is_stream:
             jobs = self._stream_engine(epoch, reading) if has_engine else self._stream(row, given)
             num_batches = None
         else:
             plan, order = self.plan(row, epoch), self.order
             numbers = share_of_worker(plan.num_batches, worker, num_workers)
-            jobs = self._run_plan(plan, order, epoch, numbers, reading)
+            if has_engine:
+                jobs = self._run_engine(plan, order, epoch, numbers, reading)
+            else:
+                jobs = self._run_python(plan, order, epoch, numbers)
             num_batches = len(numbers)
         with closing(jobs):
-            if has_engine and not self._feeds_steps:
-                yield from jobs
-            else:
-                yield from run_steps(
-                    jobs,
-                    threads=step_threads,
-                    num_batches=num_batches,
-                    ahead_nbytes=how.ahead_nbytes // 2 if has_engine else how.ahead_nbytes,
-                )
+            yield from run_steps(
+                jobs,
+                threads=1 if is_made else threads,
+                num_batches=num_batches,
+                ahead_nbytes=how.ahead_nbytes // 2 if has_engine else how.ahead_nbytes,
+            )
         if warns:
             self.policy.warn_of_skipped()
 
@@ -319,8 +319,7 @@ class BatchLoop:
         """Explain why the native engine does not read a pass on these threads; None if it does."""
         if not self.uses_engine:
             return "it is switched off"
-        inflaters = choose_inflaters(self._shard_set.shards, threads)
-        return explain_no_engine(self._shard_set, is_stream=is_stream, inflaters=inflaters)
+        return explain_no_engine(self._shard_set, is_stream=is_stream, threads=threads)
 
     @property
     def _has_steps(self) -> bool:
@@ -356,8 +355,8 @@ class BatchLoop:
             used={name for stage in self._stages if isinstance(stage, DecodeFeatures) for name in stage.names},
         )
 
-    def _stream_engine(self, epoch: int, reading: _Reading) -> Generator[Any]:
-        """Read batches in file order without an index, with the native engine. Yields jobs if they have steps."""
+    def _stream_engine(self, epoch: int, reading: _Reading) -> Generator[Job]:
+        """Read batches in file order without an index, with the native engine."""
         size, drop_last, stop = self._batching.global_size, self._batching.drop_last, 0
         feeds_steps, assemble = self._feeds_steps, self.fetcher.decoder.assemble
         made = self._new_pass(None, reading).read_in_order(size)
@@ -371,20 +370,16 @@ class BatchLoop:
                 yield assemble(columns, num_rows), stop
         if made.is_foreign:
             plan = self.plan(stop, epoch)
-            yield from self._run_plan(plan, self.order, epoch, range(plan.num_batches), reading)
+            yield from self._run_engine(plan, self.order, epoch, range(plan.num_batches), reading)
 
-    def _run_plan(
-        self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range, reading: _Reading
-    ) -> Generator[Any]:
-        """Read the given batches of a plan. Yields jobs if they have steps, or no engine."""
-        if self.explain_no_engine(is_stream=False) is None:
-            return self._run_engine(plan, order, epoch, numbers, reading)
+    def _run_python(self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range) -> Generator[Job]:
+        """Read the given batches of a plan on Python threads."""
         return (partial(self._make, plan, order, epoch, number) for number in numbers)
 
     def _run_engine(
         self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range, reading: _Reading
-    ) -> Generator[Any]:
-        """Read the given batches of a plan with the native engine. Yields jobs if they have steps."""
+    ) -> Generator[Job]:
+        """Read the given batches of a plan with the native engine."""
         feeds_steps, assemble = self._feeds_steps, self.fetcher.decoder.assemble
 
         def find_numbers(made: EnginePass, number: int, faults: Faults | None) -> UInt64Array:
@@ -403,19 +398,11 @@ class BatchLoop:
                 else:
                     yield assemble(columns, count), stop
             numbers = numbers[num_made:]
-            if made.is_unheld:
-                unheld = self._run_unheld(plan, order, epoch, numbers, reading.threads)
-                yield from (partial(_return, one) for one in unheld) if feeds_steps else unheld
+            if made.is_unheld:  # the engine met a shard that it cannot pick from
+                jobs, ahead_nbytes = self._run_python(plan, order, epoch, numbers), self._batching.ahead_nbytes // 2
+                yield from run_steps(jobs, threads=reading.threads, num_batches=len(numbers), ahead_nbytes=ahead_nbytes)
             if not made.is_foreign:
                 return
-
-    def _run_unheld(
-        self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range, threads: int
-    ) -> Iterator[Finished]:
-        """Read the batches of a plan on Python threads, after the engine met a shard that it cannot pick from."""
-        jobs = (partial(self._make, plan, order, epoch, number) for number in numbers)
-        ahead_nbytes = self._batching.ahead_nbytes // 2
-        return run_steps(jobs, threads=threads, num_batches=len(numbers), ahead_nbytes=ahead_nbytes)
 
     def _assemble(
         self, columns: list[Any], num_rows: int, stop: int, find_numbers: Callable[[], UInt64Array]
@@ -503,10 +490,6 @@ class BatchLoop:
     def __getstate__(self) -> dict[str, Any]:
         _ = self._shard_set.schema  # inferred once here, not again in every process
         return {**self.__dict__, "_fetcher": None}
-
-
-def _return(made: Finished) -> Finished:
-    return made
 
 
 def _count_up(start: int, stop: int) -> UInt64Array:

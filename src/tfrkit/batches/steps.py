@@ -13,8 +13,8 @@ from tfrkit.codec.decode import Batch
 Finished = tuple[Batch, int]
 """A batch and the row of the epoch where it ends."""
 
-Job = Callable[[], Finished]
-"""Finishes one batch that was read."""
+Job = Callable[[], Finished] | Finished
+"""Finishes one batch that was read, or is a finished one."""
 
 # Bytes of batches per task of a thread, large enough that the cost of passing tasks between threads is small.
 _GROUP_NBYTES = 1 << 20
@@ -29,7 +29,7 @@ def run_steps(jobs: Iterator[Job], *, threads: int, num_batches: int | None, ahe
     """
     if threads == 1 or num_batches in (0, 1):
         for job in jobs:
-            yield job()
+            yield job() if callable(job) else job
         return
     most = _MAX_GROUP if num_batches is None else min(_MAX_GROUP, num_batches // threads)
     group_size = 1  # the first groups, so that the first batch does not wait for others
@@ -75,7 +75,7 @@ def _run_group(jobs: list[Job]) -> list[Finished]:
     made: list[Finished] = []
     for job in jobs:
         try:
-            made.append(job())
+            made.append(job() if callable(job) else job)
         except Exception as error:  # noqa: BLE001  (raised by the caller, in its place)
             raise _JobError(made, error) from None
     return made
