@@ -239,7 +239,6 @@ class FrameStream:
         self._columns = columns
         self._is_torn_reported = False
         self._search: tuple[ByteSource, _native.FrameSearch] | None = None
-        self._taken: Stretch
         self._wasted_nbytes = 0  # bytes with failed checksums
         self._sure = -1  # damage before this offset was requested again
         self._again_at, self._num_again = -1, 0
@@ -290,28 +289,20 @@ class FrameStream:
 
         `verify` overrides the stream's choice of checksums. Damage is raised, or recorded and skipped, by the policy.
         """
-        return self._taken if self.step(self._limit(read, max_frames, max_nbytes, verify)) else None
-
-    def take_all(self, read: Read, max_frames: int, max_nbytes: int) -> Iterator[Stretch]:
-        """Yield the results of `take` up to the end of the shard."""
-        consume = self._limit(read, max_frames, max_nbytes, None)
-        while self.step(consume):
-            yield self._taken
-
-    def _limit(self, read: Read, max_frames: int, max_nbytes: int, verify: Verify | None) -> Consume:
-        wanted, shard, windows = self.verify if verify is None else verify, self.shard, self._windows
+        wanted, shard, windows, taken = self.verify if verify is None else verify, self.shard, self._windows, None
 
         def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+            nonlocal taken
             near = min(stop, start + max_nbytes)
             found, after, fault = read(data, start, near, max_frames, wanted)
             num_frames = found if isinstance(found, int) else len(found)
             if not num_frames and near < stop:  # a frame longer than the limit, or damage
                 found, after, fault = read(data, start, stop, 1, wanted)
                 num_frames = found if isinstance(found, int) else len(found)
-            self._taken = Stretch(shard, data, start, after, self.record, windows.base + start, num_frames, found)
+            taken = Stretch(shard, data, start, after, self.record, windows.base + start, num_frames, found)
             return num_frames, after, fault
 
-        return consume
+        return taken if self.step(consume) else None
 
     def step(self, consume: Consume) -> int:
         """Call `consume` on the next frames; return the number it took, 0 only at the end of the shard.
@@ -332,7 +323,12 @@ class FrameStream:
                     return 0
                 windows.grow(1)
                 continue
-            stop, fault = self._find_sound_stop() if self._is_hostile() else (windows.stop, None)
+            stop, fault = windows.stop, None
+            # In a hostile file, headers whose length reaches to the end may be between any two valid frames, and
+            # checking each payload would take quadratic time. Once failed checksums have covered more bytes than were
+            # read so far, `FrameSearch` checks frames before they are read.
+            if self._wasted_nbytes > windows.base + len(windows.data):
+                stop, fault = self._find_sound_stop()
             num_frames = 0
             if fault is None:
                 try:
@@ -389,14 +385,6 @@ class FrameStream:
         if FORMATS[self.shard.compression].is_deflate and self.shard.nbytes is not None:
             return min(MAX_STREAMED_NBYTES, self.shard.nbytes * _MAX_DEFLATE_RATIO)
         return MAX_STREAMED_NBYTES
-
-    def _is_hostile(self) -> bool:
-        """Whether failed checksums have covered more bytes than were read so far.
-
-        In a hostile file, headers whose length reaches to the end may be between any two valid frames, and checking
-        each payload would take quadratic time. Once this is True, `FrameSearch` checks frames before they are read.
-        """
-        return self._wasted_nbytes > self._windows.base + len(self._windows.data)
 
     def _grow(self, wanted: int) -> None:
         if isinstance(self._windows, InflateWindows):

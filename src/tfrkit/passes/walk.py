@@ -53,7 +53,8 @@ def walk_streams(
 ) -> Iterator[Stretch]:
     """Like `walk_frames`, for streams that are already open, such as the readable parts of a shard (`Salvage`)."""
     for stream in streams:
-        yield from stream.take_all(read, max_frames, max_nbytes)
+        while stretch := stream.take(read, max_frames, max_nbytes):
+            yield stretch
 
 
 def measure_files(paths: Iterable[str]) -> list[int]:
