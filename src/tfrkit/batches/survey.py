@@ -158,10 +158,6 @@ class Surveyed:
         features: list[Any] = self.survey.features()
         return SurveyCounts(self.survey.shapes, self.survey.num_records, features)
 
-    def infer(self) -> InferredSchema:
-        """Infer the schema of the records that are Examples."""
-        return self.counts.infer()
-
 
 def find_schema(
     shards: Sequence[Shard],
@@ -206,7 +202,7 @@ def find_schema(
             limit = LIMITS.schema_records if is_small else per_shard
             surveyed.is_sample |= surveyed.add_shard(shard, lenient, max_records=limit) == limit
     surveyed.is_sample |= not from_all and not is_small
-    return sidecars.refine(surveyed.infer())
+    return sidecars.refine(surveyed.counts.infer())
 
 
 def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
@@ -218,7 +214,7 @@ def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
             shard.reader.begin(whole=False)  # of all at once
     for shard in shards[:_SAMPLED_SHARDS]:
         surveyed.add_shard(shard, lenient, max_records=_SAMPLED_RECORDS, is_short=True)
-    return surveyed.infer().schema
+    return surveyed.counts.infer().schema
 
 
 def note_kinds(paths: Sequence[str]) -> list[str]:

@@ -84,7 +84,7 @@ def describe(address: Address | Iterable[Address]) -> Description:
     sidecars = Sidecars([file.path for file in files])
     splits = {name: sum(files[number].records for number in numbers) for name, numbers in sidecars.splits.items()}
     known = {decode_name(one["name"]) for one in whole.survey.features() if find_media([*map(bytes, one["heads"])])}
-    features = _refine_report(whole.infer(), sidecars, known)
+    features = _refine_report(whole.counts.infer(), sidecars, known)
     kind = kind_of_shapes(whole.survey.shapes)
     return Description(files, kind, features, splits, sidecars.notes, sizes.to_json())
 

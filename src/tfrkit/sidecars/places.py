@@ -52,8 +52,3 @@ def remove_own(shard_path: str) -> None:
     for path in list_own(shard_path):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.unlink(path)
-
-
-def folder_path(shard_path: str, name: str) -> str:
-    """Return the path of a sidecar in the folder of a shard."""
-    return os.path.join(os.path.dirname(shard_path), name)

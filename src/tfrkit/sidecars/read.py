@@ -31,7 +31,7 @@ from tfrkit.features.schema import Schema, describe_type, find_mismatches, show_
 from tfrkit.features.spec import Spec
 from tfrkit.orders.split_names import find_splits
 from tfrkit.sidecars.manifest import Manifest, ShardEntry, entry_at, fingerprint_entries, read_manifest
-from tfrkit.sidecars.places import CHARSET, CLASS_FILES, FEATURES, INFO, MANIFEST, folder_path, own_path
+from tfrkit.sidecars.places import CHARSET, CLASS_FILES, FEATURES, INFO, MANIFEST, own_path
 from tfrkit.sidecars.tfds_files import TfdsFolder, read_tfds_folder
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.lookup import UnusableFileError, ask_ahead, is_file, list_names, measure_file
@@ -186,7 +186,7 @@ class Sidecars:
         return fingerprint_entries((entry.nbytes, entry.sha256) for entry in entries if entry is not None)
 
     def _find_manifest(self, path: str) -> Manifest | None:
-        places = [own_path(path, MANIFEST), folder_path(path, MANIFEST)]
+        places = [own_path(path, MANIFEST), os.path.join(os.path.dirname(path), MANIFEST)]
         if has_scheme(path):
             places.reverse()  # a request for each shard would be too many
         elif len(self.paths) > _MAX_OPENED and os.path.basename(places[0]) not in self._list_own(places[0]):

@@ -105,7 +105,7 @@ class Opened:
         surveyed = Surveyed()
         lenient = Policy("all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
         surveyed.add_shard(self._set.shards[0], lenient, max_records=_FIRST_RECORDS)
-        return self.sidecars.refine(surveyed.infer())
+        return self.sidecars.refine(surveyed.counts.infer())
 
     def _infer_schema(self) -> None:
         surveyed = Surveyed(stop=self._stop)
@@ -286,7 +286,7 @@ class Opened:
         frame = len(payload).to_bytes(8, "little") + bytes(4) + payload + bytes(4)
         surveyed = Surveyed()
         surveyed.survey.add_frames(frame, 0, len(frame), 1, "none")
-        found = surveyed.infer().schema
+        found = surveyed.counts.infer().schema
         others = [] if found.kind != self.kind else [name for name in found.names if name not in self.schema]
         if not others:
             return {}, found

@@ -167,7 +167,7 @@ def _survey_schema(found: Iterable[_FoundRecord], surveyed: Surveyed | None = No
     surveyed = surveyed or Surveyed()
     for one in found:
         surveyed.survey.add_record(one.record)
-    return surveyed.infer().schema
+    return surveyed.counts.infer().schema
 
 
 def _gather(found: Iterator[_FoundRecord]) -> Iterator[tuple[list[_FoundRecord], TfrkitError | None]]:
