@@ -139,7 +139,7 @@ def describe_dataset(prepared: Prepared, schema: Schema, results: Mapping[str, S
         prepared.source.title,
         is_file=is_file,
         plan=prepared.plan.hash,
-        more={"made_by": prepared.made_by, "on_bad": prepared.options.on_bad},
+        more={"on_bad": prepared.options.on_bad},
     )
 
 

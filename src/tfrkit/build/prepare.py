@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tfrkit._version import VERSION
 from tfrkit.build.estimate import SizeEstimate, sample_sizes
 from tfrkit.build.plan import BuildPlan, PlannedShard, describe_inputs, digest_shards, make_shards
 from tfrkit.build.report import Report, Skipped
@@ -104,16 +103,6 @@ class Prepared:
         return given_options(str(value) for value in self.source.options().values() if isinstance(value, str))
 
     @property
-    def made_by(self) -> str:
-        """The program and version that writes the records; another version may write different bytes."""
-        return f"tfrkit {VERSION}"
-
-    @property
-    def found(self) -> int:
-        """The number of scanned inputs."""
-        return self.scan.num_inputs
-
-    @property
     def stops(self) -> list[Problem]:
         """The problems that prevent the build."""
         return [problem for problem in self.problems if problem.blocking or self.options.on_bad == "fail"]
@@ -128,7 +117,7 @@ class Prepared:
         return Report(
             out=self.target.out,
             source=f"{self.source.kind} {self.source.title}",
-            found=self.found,
+            found=self.scan.num_inputs,
             skipped=[Skipped.of(problem) for problem in self.problems if not problem.blocking],
             ignored=dict(sorted(self.scan.ignored.items())),
             nbytes_in=None if items.nbytes is None else int(items.nbytes.sum()),

@@ -26,7 +26,7 @@ from tfrkit.engines.local import LocalEngine
 from tfrkit.errors import Hint, SourceError, Step, StorageError
 from tfrkit.outputs.target import Target
 from tfrkit.progress import Progress
-from tfrkit.sidecars.manifest import Manifest, read_manifest
+from tfrkit.sidecars.manifest import MADE_BY, Manifest, read_manifest
 from tfrkit.sidecars.places import FEATURES, INFO, MANIFEST
 from tfrkit.sources.base import Facts, Problem, Source
 from tfrkit.storage.local import require_space
@@ -111,9 +111,9 @@ def refuse_stops(prepared: Prepared, progress: Progress) -> None:
     if prepared.stops:
         # Nothing will be written, but everything is read, so that all problems are reported together.
         bad, _ = _read_all(prepared, progress)
-        raise refuse([*prepared.stops, *bad], found=prepared.found)
+        raise refuse([*prepared.stops, *bad], found=prepared.scan.num_inputs)
     if not prepared.plan.num_records:
-        raise refuse(prepared.problems, found=prepared.found, can_skip=False)
+        raise refuse(prepared.problems, found=prepared.scan.num_inputs, can_skip=False)
 
 
 @contextlib.contextmanager
@@ -163,7 +163,7 @@ def describe_begun(prepared: Prepared) -> dict[str, Any]:
     """Describe the plan as it is stored when a build begins: everything that must not change until it ends."""
     return {
         "hash": prepared.plan.hash,
-        "made_by": prepared.made_by,
+        "made_by": MADE_BY,
         "stamps": digest_stamps(prepared.scan),
         "description": prepared.plan.description,
     }
@@ -192,8 +192,8 @@ def begin(prepared: Prepared, journal: Journal, old: Manifest | None) -> None:
 def refuse_plan(prepared: Prepared, begun: Mapping[str, Any], inputs: Mapping[str, tuple[int, int]]) -> StorageError:
     """Return the error for an unfinished build with another plan, which had these inputs."""
     changes = describe_changes(begun.get("description") or {}, prepared.plan.description)
-    if begun.get("made_by") != prepared.made_by:
-        changes.append(f"made by was {begun.get('made_by')}, is {prepared.made_by}")
+    if begun.get("made_by") != MADE_BY:
+        changes.append(f"made by was {begun.get('made_by')}, is {MADE_BY}")
     changes += describe_input_changes(inputs, prepared.scan.items)
     return StorageError(
         "an unfinished build exists, started with other inputs or options",
@@ -306,7 +306,7 @@ def refuse_bad(prepared: Prepared, schedule: Schedule) -> None:
     """Raise if there are bad inputs and they fail the build."""
     if schedule.bad and prepared.options.on_bad == "fail":
         problems = [_to_problem(item) for item, _ in sorted(schedule.bad)]
-        raise refuse(problems, found=prepared.found, is_begun=bool(schedule.results))
+        raise refuse(problems, found=prepared.scan.num_inputs, is_begun=bool(schedule.results))
 
 
 def conclude(prepared: Prepared, results: Mapping[str, ShardResult], num_resumed: int) -> Report:
@@ -327,7 +327,8 @@ def conclude(prepared: Prepared, results: Mapping[str, ShardResult], num_resumed
     if not report.written:
         first = bad[0][0]
         raise SourceError(
-            f"nothing was written, all {prepared.found} inputs are bad, the first one: {first.key}: {first.reason}",
+            f"nothing was written, all {prepared.scan.num_inputs} inputs are bad, "
+            f"the first one: {first.key}: {first.reason}",
             shard=prepared.source.title,
             hint=first.hint or None,
         )

@@ -47,6 +47,7 @@ from tfrkit.storage.text_files import format_json, read_json, write_json
 
 _FORMAT = "tfrkit.dataset"
 _VERSION = 1
+MADE_BY = f"tfrkit {VERSION}"  # another version may write different bytes
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -180,7 +181,7 @@ class NewDataset:
         return {
             "name": self.name,
             "plan": self.plan or _hash_plan({"recipe": self.recipe, "shards": shards}),
-            "made_by": f"tfrkit {VERSION}",
+            "made_by": MADE_BY,
             "path": self.path,
             "compression": self.compression,
             **self.more,
@@ -231,7 +232,7 @@ def update_manifest(
     updated.pop("stored_at", None)
     if isinstance(content.get("schema"), dict):
         updated["schema"] = _drop_meanings(content["schema"])
-    updated["changes"] = [*(content.get("changes") or ()), {**entry, "made_by": f"tfrkit {VERSION}"}]
+    updated["changes"] = [*(content.get("changes") or ()), {**entry, "made_by": MADE_BY}]
     # A build never makes these bytes, so change the hash: a build must not reuse the shards.
     updated["plan"] = _hash_plan([content.get("plan"), updated["changes"], rows])
     return updated
