@@ -189,8 +189,8 @@ class ShardSet:
 
     def warn_of_empty(self) -> None:
         """Warn if some of several shards are empty, unless a manifest lists them as empty."""
-        empty = self.shards.find_empty()
-        if not empty or len(self.shards) == 1:
+        empty = self.shards.find_empty() if len(self.shards) > 1 else []
+        if not empty:
             return
         counts = self.sidecars.counts
         names = [self.shards[number].name for number in empty if counts[number] != 0]

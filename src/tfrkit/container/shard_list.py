@@ -95,7 +95,7 @@ class ShardList(Sequence[Shard]):
 
     def close(self) -> None:
         for shard in self._shards:
-            shard.close()
+            shard.reader.close()
 
     def pack(self) -> Callable[[], ShardList]:
         """Return a function to pickle; in another process it returns the same shards, whose files open on first use."""

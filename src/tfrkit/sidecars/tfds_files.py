@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 from tfrkit.errors import SchemaError
@@ -56,28 +56,21 @@ def read_tfds_folder(folder: str) -> TfdsFolder:
     """Read TFDS's files in a folder."""
     problems: list[tuple[str, str]] = []
 
-    def load(name: str) -> Any:
+    def load(read: Callable[[str], Any], name: str) -> Any:
         try:
-            return read_json(os.path.join(folder, name))
-        except UnusableFileError as error:
-            problems.append((os.path.join(folder, name), error.what))
-            return None
-
-    def load_labels(name: str) -> str | None:
-        try:
-            return read_text(os.path.join(folder, name))
+            return read(os.path.join(folder, name))
         except UnusableFileError as error:
             problems.append((os.path.join(folder, name), error.what))
             return None
 
     schema = None
-    features = load(FEATURES)
+    features = load(read_json, FEATURES)
     if features is not None:
         try:
-            schema = from_tfds(features, read_text=load_labels).schema
+            schema = from_tfds(features, read_text=partial(load, read_text)).schema
         except SchemaError as error:
             problems.append((os.path.join(folder, FEATURES), error.what))
-    info = load(INFO)
+    info = load(read_json, INFO)
     if info is not None and not isinstance(info, dict):
         problems.append((os.path.join(folder, INFO), f"expected a JSON object, got {type(info).__name__}"))
         info = None
