@@ -14,7 +14,7 @@ from tfrkit.container.codec import Codec, Compressor
 GZIP_HEADER: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 
 
-class CarefulInflate:
+class CarefulInflate(_deflate.PlainInflate):
     """zlib with the `Codec` interface: slower than ISA-L, but loses at most one byte before damage; then it raises.
 
     ISA-L decodes up to 64 KiB ahead and does not return them at damage; zlib returns nothing from the call that fails.
@@ -23,14 +23,8 @@ class CarefulInflate:
     """
 
     def __init__(self, wbits: int) -> None:
-        self._inflate = zlib.decompressobj(wbits)
-        self._tail = b""
+        super().__init__(wbits)
         self._error: zlib.error | None = None
-        self.needs_input = True
-
-    @property
-    def eof(self) -> bool:
-        return self._inflate.eof
 
     @property
     def unused_data(self) -> bytes:

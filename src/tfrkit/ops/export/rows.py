@@ -12,6 +12,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -98,7 +99,7 @@ def export_csv(
     then a quote (') stands before it, and the file no longer reads back the same. Other arguments are those of
     `export_jsonl`.
     """
-    lines = write_safe_csv_lines if safe else write_csv_lines
+    lines = partial(write_csv_lines, safe=safe)
 
     def write(source: ExportInput, file: BinaryIO, shards: Sequence[int] | None) -> None:
         columns = _list_columns(source, select)
@@ -129,17 +130,16 @@ def write_json_lines(
 
 
 def write_csv_lines(
-    source: ExportInput, file: BinaryIO, shards: Sequence[int] | None, select: Sequence[str] | None
+    source: ExportInput,
+    file: BinaryIO,
+    shards: Sequence[int] | None,
+    select: Sequence[str] | None,
+    *,
+    safe: bool,
 ) -> None:
-    """Write one line of CSV per record, without a header."""
-    _write_blocks(file, map(to_csv_line, _read_cells(source, shards, select)))
-
-
-def write_safe_csv_lines(
-    source: ExportInput, file: BinaryIO, shards: Sequence[int] | None, select: Sequence[str] | None
-) -> None:
-    """Write the same lines without formulas."""
-    _write_blocks(file, (to_csv_line(_disarm(cells)) for cells in _read_cells(source, shards, select)))
+    """Write one line of CSV per record, without a header; with `safe`, without formulas."""
+    cells = _read_cells(source, shards, select)
+    _write_blocks(file, map(to_csv_line, map(_disarm, cells) if safe else cells))
 
 
 def _read_cells(source: ExportInput, shards: Sequence[int] | None, select: Sequence[str] | None) -> Iterator[list[Any]]:
