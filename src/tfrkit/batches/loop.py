@@ -157,7 +157,8 @@ class BatchLoop:
     @property
     def fetcher(self) -> Fetcher:
         if self._fetcher is None:
-            self._fetcher = self._shard_set.new_fetcher(self._features)
+            decoder = self._shard_set.new_decoder(self._features)
+            self._fetcher = Fetcher(self._shard_set.records, decoder, self._shard_set.policy)
         return self._fetcher
 
     @property

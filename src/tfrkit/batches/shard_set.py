@@ -11,7 +11,6 @@ import numpy as np
 from tfrkit._limits import LIMITS
 from tfrkit._types import Infer, OnError, Verify
 from tfrkit.batches.access import Records
-from tfrkit.batches.fetch import Fetcher
 from tfrkit.batches.state import fingerprint_dataset
 from tfrkit.batches.stream import read_batches
 from tfrkit.batches.survey import find_schema, sample_schema
@@ -141,10 +140,6 @@ class ShardSet:
         # With named features or a given schema, other features are ignored. Otherwise all must be in the schema.
         has_chosen = features is not None or self._is_schema_given
         return Decoder(schema, known=None if has_chosen else schema)
-
-    def new_fetcher(self, features: Sequence[str] | None) -> Fetcher:
-        """Create a fetcher that decodes these features, None for all."""
-        return Fetcher(self.records, self.new_decoder(features), self.policy)
 
     @property
     def file_order(self) -> Whole:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
 
-from tfrkit.build.journal import Journal, ShardResult, add_facts, read_marker, write_inputs_by_steps
+from tfrkit.build.journal import Journal, ShardResult, add_facts, read_marker, write_inputs
 from tfrkit.build.prepare import Prepared
 from tfrkit.build.report import Report, write_skipped_lines
 from tfrkit.container.index import INDEX_FOLDER, index_path
@@ -96,7 +96,7 @@ def draft_sidecars(
 def draft_inputs(prepared: Prepared, journal: Journal) -> Generator[None]:
     """Write the list of inputs in steps, while the shards are written."""
     path = os.path.join(journal.sidecars_folder, INPUTS)
-    return write_inputs_by_steps(path, prepared.scan.items, stamps=False)
+    return write_inputs(path, prepared.scan.items, stamps=False)
 
 
 def recall_shards(target: Target, journal: Journal, plan_hash: str, names: list[str]) -> None:

@@ -154,7 +154,7 @@ class Journal:
         """Begin a build: drop the state of any other, and store the plan and the inputs."""
         self.forget()
         # Level 1, because the file is deleted at the end of the build.
-        write_inputs(self._inputs_path, items, level=1)
+        list(write_inputs(self._inputs_path, items, level=1))
         write_json(self._plan_path, description)
 
     def load_inputs(self) -> dict[str, tuple[int, int]]:
@@ -255,14 +255,11 @@ def drop_done(path: str) -> None:
             os.unlink(stale)
 
 
-def write_inputs(path: str, items: Items, *, stamps: bool = True, level: int = 6) -> None:
-    """Write the list of inputs: one line per input with size, mtime (0 without `stamps`) and name."""
-    for _ in write_inputs_by_steps(path, items, stamps=stamps, level=level):
-        pass
+def write_inputs(path: str, items: Items, *, stamps: bool = True, level: int = 6) -> Generator[None]:
+    """Write the list of inputs: one line per input with size, mtime (0 without `stamps`) and name.
 
-
-def write_inputs_by_steps(path: str, items: Items, *, stamps: bool = True, level: int = 6) -> Generator[None]:
-    """Do the work of `write_inputs` in steps of a few milliseconds; the file appears after the last step."""
+    Works in steps of a few milliseconds; the file appears after the last step.
+    """
     # zlib, unlike the gzip module, writes no timestamp into the header: equal inputs give equal bytes.
     packer = zlib.compressobj(level, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
     with LocalWriter(path) as writer:

@@ -149,7 +149,7 @@ class Part:
 
     def _get_fetcher(self) -> Fetcher:
         if self._fetcher is None:
-            self._fetcher = self._set.new_fetcher(self._recipe.features)
+            self._fetcher = Fetcher(self._set.records, self._set.new_decoder(self._recipe.features), self._set.policy)
         return self._fetcher
 
     def _read_column(self, name: str) -> np.ndarray[Any, Any]:

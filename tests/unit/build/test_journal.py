@@ -157,7 +157,7 @@ def test_marker_that_is_damaged_counts_as_none(tmp_path, content):
 def test_list_of_inputs_has_no_times_where_none_are_wanted(tmp_path):
     builder = ItemsBuilder()
     builder.add("a", nbytes=3, stamp=9)
-    write_inputs(str(tmp_path / "i"), builder.build(), stamps=False)
+    list(write_inputs(str(tmp_path / "i"), builder.build(), stamps=False))
     assert read_inputs(str(tmp_path / "i")) == {"a": (3, 0)}
     assert read_inputs(str(tmp_path / "none")) == {}
 
@@ -168,7 +168,7 @@ def test_list_of_many_inputs_is_read_back_with_odd_names(tmp_path, level):
     builder = ItemsBuilder()
     for key, (nbytes, stamp) in expected.items():
         builder.add(key, nbytes=nbytes, stamp=stamp)
-    write_inputs(str(tmp_path / "i"), builder.build(), level=level)
+    list(write_inputs(str(tmp_path / "i"), builder.build(), level=level))
     assert read_inputs(str(tmp_path / "i")) == expected
 
 
@@ -178,7 +178,7 @@ def test_list_of_inputs_that_is_damaged_counts_as_none(tmp_path, place):
     for number in range(30):
         builder.add(f"name {number}", nbytes=number * 977, stamp=number * 31)
     path = tmp_path / "i"
-    write_inputs(str(path), builder.build())
+    list(write_inputs(str(path), builder.build()))
     data = bytearray(path.read_bytes())
     data[10 + place] ^= 0xFF  # after the header of the gzip: some of these no longer inflate
     path.write_bytes(data)
