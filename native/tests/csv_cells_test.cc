@@ -163,10 +163,14 @@ TEST(CsvCells, ColumnWithoutKindAcceptsMissingCellsOnly) {
   CHECK(Parse("1,\n2,x\n", {kInt, CellKind::kNone}).end == CsvEnd::kNeedsCloserLook);
 }
 
-TEST(CsvCells, TextThatMightBeNumbersIsCounted) {
-  const Parsed parsed = Parse("5\n-0.5\nnan\nInfinity\n+7\n5 apples\nword\nnine", {CellKind::kText});
-  REQUIRE(parsed.end == CsvEnd::kDone);
-  CHECK_EQ(parsed.columns[0].num_simpler, 5u);
+TEST(CsvCells, NumbersAmongTextAreCounted) {
+  const auto count = [](std::string_view rows) {
+    const Parsed parsed = Parse(rows, {CellKind::kText});
+    return parsed.end == CsvEnd::kDone ? parsed.columns[0].num_simpler : 99;
+  };
+  CHECK_EQ(count("5\n-0.5\n-7\n-0\n+.5\n5.\n5.e3\n1E-9\nnan\nNaN\nInfinity\n+inf\n\"7\""), 13u);
+  CHECK_EQ(count("+7\n007\n-\n+\n.\n-.\n.e5\n1e\n1e+\n1.5x\n1.2.3\n5 apples\nword\nnation\n-nan\ninfinit"),
+           0u);
 }
 
 TEST(CsvCells, WholeNumbersAmongFloatsAreCounted) {

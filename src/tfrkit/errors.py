@@ -88,6 +88,8 @@ def _show_value(value: Any) -> str:
         return "..."
     if isinstance(value, list):
         return f"[{', '.join(map(_show_value, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_show_value(key)}: {_show_value(item)}" for key, item in value.items()) + "}"
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 

@@ -54,6 +54,9 @@ def test_cell_that_means_nothing_is_proposed_as_missing(tfr, tmp_path: Path) -> 
     assert ran.err.startswith("tfr: 1 problem in 3 inputs, nothing was written\n")
     assert "'NA' at line 3\n    take them as missing: --missing NA    take all as text: --type n=text\n" in ran.err
     tfr("build", "table", "t.csv", "-o", "t.tfrecord", "--missing", "NA")
+    (tmp_path / "t.csv").write_text("n\n5\nNA\n<null>\n")
+    ran = tfr("build", "table", "t.csv", "-o", "u.tfrecord", code=3)
+    assert "take them as missing: --missing '<null>' --missing NA    take" in ran.err
 
 
 def test_text_cell_is_not_suggested_as_missing(tfr, tmp_path: Path) -> None:

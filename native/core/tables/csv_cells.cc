@@ -38,13 +38,40 @@ const uint8_t* FindClosingQuote(const uint8_t* p, const uint8_t* end, bool* has_
 
 bool IsDigit(uint8_t byte) { return static_cast<uint8_t>(byte - '0') < 10; }
 
-// First and last characters of numbers, inf and nan; also of some text.
-bool LooksLikeNumber(const uint8_t* cell, const uint8_t* stop) {
-  const uint8_t first = cell[0], last = stop[-1];
-  const uint8_t low_first = first | 0x20, low_last = last | 0x20;
-  return (IsDigit(first) || first == '-' || first == '+' || first == '.' || low_first == 'i' ||
-          low_first == 'n') &&
-         (IsDigit(last) || last == '.' || low_last == 'f' || low_last == 'y' || low_last == 'n');
+const uint8_t* SkipDigits(const uint8_t* p, const uint8_t* stop) {
+  while (p != stop && IsDigit(*p)) ++p;
+  return p;
+}
+
+bool IsWord(const uint8_t* p, const uint8_t* stop, std::string_view word) {
+  if (static_cast<size_t>(stop - p) != word.size()) return false;
+  for (const char letter : word) {
+    if ((*p++ | 0x20) != letter) return false;
+  }
+  return true;
+}
+
+// A number, inf or nan as FLOAT in sources/cell_types.py has it: 7 and +7.5, not 007 or +7.
+bool IsNumber(const uint8_t* p, const uint8_t* stop) {
+  const uint8_t sign = *p == '-' || *p == '+' ? *p++ : 0;
+  if (p == stop) return false;
+  if (!IsDigit(*p) && *p != '.') {
+    return IsWord(p, stop, "inf") || IsWord(p, stop, "infinity") || (sign == 0 && IsWord(p, stop, "nan"));
+  }
+  const uint8_t* const whole = p;
+  p = SkipDigits(p, stop);
+  const ptrdiff_t num_whole = p - whole;
+  if (num_whole > 1 && *whole == '0') return false;
+  if (p == stop) return sign != '+';
+  if (*p == '.') {
+    const uint8_t* const fraction = ++p;
+    p = SkipDigits(p, stop);
+    if (num_whole == 0 && p == fraction) return false;
+  }
+  if (p == stop) return true;
+  if ((*p++ | 0x20) != 'e') return false;
+  if (p != stop && (*p == '-' || *p == '+')) ++p;
+  return p != stop && SkipDigits(p, stop) == stop;
 }
 
 class CellParser {
@@ -158,7 +185,7 @@ class CellParser {
       case CellKind::kText: {
         if (!is_missing) {
           const uint8_t* const stop = FindCellEnd<kIsQuoted>();
-          column->num_simpler += LooksLikeNumber(p_, stop) ? 1 : 0;
+          column->num_simpler += IsNumber(p_, stop) ? 1 : 0;
           if (!Keep(column->text.Append(p_, static_cast<size_t>(stop - p_)))) return false;
           p_ = stop;
         }

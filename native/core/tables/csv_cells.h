@@ -28,7 +28,7 @@ struct CellColumn {
   PoolVector<int64_t> offsets;  // kText: cell r is text[offsets[r], offsets[r + 1])
   PoolVector<uint8_t> missing;  // 1 where a cell is missing; empty when none is
   uint64_t num_missing = 0;
-  // Cells that a simpler kind might hold. kText: those like numbers (upper bound); kFloat: whole numbers.
+  // Cells that a simpler kind holds. kText: numbers; kFloat: whole numbers.
   uint64_t num_simpler = 0;
 };
 

@@ -7,6 +7,7 @@ has no option. The steps are attached where the error is raised; those for damag
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -73,6 +74,8 @@ def _say_step(step: Step, flags: Mapping[str, Flag]) -> str:
             return flag.name
         if isinstance(value, dict):
             return f"{flag.name} {','.join(f'{key}={item}' for key, item in value.items())}"
+        if isinstance(value, list) and ... not in value:
+            return " ".join(f"{flag.name} {shlex.quote(str(item))}" for item in value)
         return f"{flag.name} {flag.metavar if value is ... or isinstance(value, list) else value}"
 
     return step.say(show)

@@ -20,10 +20,18 @@ CELL_KINDS: tuple[CellKind, ...] = ("int64", "float", "text")
 INT = r"(?:0|-?[1-9][0-9]*)"
 FLOAT = (
     r"(?:-?(?:0|[1-9][0-9]*)|[+-]?(?:(?:0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-    r"|[+-]?(?:0|[1-9][0-9]*)[eE][+-]?[0-9]+|[+-]?(?i:inf|infinity)|(?i:nan))"
+    r"|[+-]?(?:0|[1-9][0-9]*)[eE][+-]?[0-9]+|[+-]?(?ai:inf|infinity)|(?ai:nan))"
 )
 _IS_INT = re.compile(INT)
 _IS_FLOAT = re.compile(FLOAT)
+# Numbers in a column whose type the user gave: zeros, signs and spaces may be lost.
+_IS_GIVEN_INT = re.compile(r" *[+-]?[0-9]+ *")
+_IS_GIVEN_FLOAT = re.compile(
+    r" *(?:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?ai:inf|infinity|nan)) *"
+)
+# Texts that other programs write for missing cells, in lower case.
+_GAPS = frozenset({"na", "n/a", "n.a.", "nan", "null", "none", "nil", "missing", "unknown", "nat"})
+_GAP_MARKS = frozenset({"-", "--", "?", ".", "\\n"})
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 # Maximum number of offending cells that are named; the others are only counted.
 _MAX_PLACES = 5
@@ -39,6 +47,7 @@ class CellTally:
     num_float: int = 0
     num_text: int = 0
     num_missing: int = 0
+    has_words: bool = False  # text other than words for missing cells
     texts: list[tuple[int, str]] = field(default_factory=list)
     floats: list[tuple[int, str]] = field(default_factory=list)
     wide: list[tuple[int, str]] = field(default_factory=list)
@@ -49,7 +58,12 @@ class CellTally:
     @property
     def num_cells(self) -> int:
         """The number of cells that are not missing."""
-        return self.num_int + self.num_float + self.num_text
+        return self.num_numbers + self.num_text
+
+    @property
+    def num_numbers(self) -> int:
+        """The number of cells that are numbers."""
+        return self.num_int + self.num_float
 
     def add_float(self, row: int, cell: str) -> None:
         """Count a number with a point or an exponent, or inf or nan."""
@@ -104,13 +118,13 @@ def decide_kind(tally: CellTally, wanted: CellKind | None = None) -> Verdict:
     """Decide the kind of a column from all of its cells, or give the reason why it has none or not the `wanted` one.
 
     A column of text with some numbers is text. A column that is mostly numbers with some text is probably a mistake,
-    and an error.
+    and an error; so is one of numbers whose only text are words for missing cells.
     """
     if tally.num_cells == 0:
         return Verdict(wanted)
     if wanted == "text":
         return Verdict("text")
-    if tally.num_text and (wanted is not None or tally.num_text < tally.num_cells - tally.num_text):
+    if tally.num_text and (wanted is not None or not is_text(tally.num_cells, tally.num_numbers, tally.has_words)):
         what = "whole numbers" if wanted == "int64" or (wanted is None and not tally.num_float) else "numbers"
         return Verdict(None, f"expected {what}, got text", tuple(tally.texts), tally.num_text)
     if tally.num_text:
@@ -127,6 +141,21 @@ def decide_kind(tally: CellTally, wanted: CellKind | None = None) -> Verdict:
     return Verdict("float")
 
 
+def is_text(num_cells: int, num_numbers: int, has_words: bool) -> bool:
+    """Return whether a column with some cells that are not numbers is one of text; see `decide_kind`."""
+    return num_numbers == 0 or (has_words and 2 * num_numbers <= num_cells)
+
+
+def is_gap(cell: str) -> bool:
+    """Return whether other programs write this text for a missing cell.
+
+    Example:
+        >>> [is_gap(cell) for cell in ("NA", "<null>", "#N/A", "-", "x")]
+        [True, True, True, True, False]
+    """
+    return cell.strip("<>#").lower() in _GAPS or cell.lower() in _GAP_MARKS
+
+
 def kind_of_cell(cell: str) -> CellKind:
     """Return the type of one cell.
 
@@ -139,8 +168,9 @@ def kind_of_cell(cell: str) -> CellKind:
     return "float" if _IS_FLOAT.fullmatch(cell) else "text"
 
 
-def tally_cells(cells: Sequence[str | None], tally: CellTally, first_row: int) -> None:
-    """Count the cell types of one block; None is a missing cell."""
+def tally_cells(cells: Sequence[str | None], tally: CellTally, first_row: int, wanted: CellKind | None = None) -> None:
+    """Count the cell types of one block; None is a missing cell. With a `wanted` kind, 007 is a number, too."""
+    is_int, is_float = (_IS_INT, _IS_FLOAT) if wanted is None else (_IS_GIVEN_INT, _IS_GIVEN_FLOAT)
     present = [cell for cell in cells if cell is not None]
     tally.num_missing += len(cells) - len(present)
     if _are_small_ints(present):
@@ -150,13 +180,14 @@ def tally_cells(cells: Sequence[str | None], tally: CellTally, first_row: int) -
     for row, cell in enumerate(cells, first_row):
         if cell is None:
             continue
-        if not _IS_FLOAT.fullmatch(cell):
+        if not is_float.fullmatch(cell):
             texts.append((row, cell))
-        elif _IS_INT.fullmatch(cell):
+        elif is_int.fullmatch(cell):
             tally.add_int(row, cell)
         else:
             tally.add_float(row, cell)
     tally.num_text += len(texts)
+    tally.has_words = tally.has_words or not all(is_gap(cell) for _, cell in texts)
     tally.texts += texts[: _MAX_PLACES - len(tally.texts)]
 
 

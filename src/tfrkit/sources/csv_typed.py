@@ -12,13 +12,13 @@ import csv
 import io
 import os
 from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from tfrkit import _native, _platform
 from tfrkit._limits import LIMITS
 from tfrkit._threads import count_cores, map_ahead
 from tfrkit.codec.columns import BytesColumn
-from tfrkit.sources.cell_types import kind_of_cell
+from tfrkit.sources.cell_types import is_gap, is_text, kind_of_cell
 from tfrkit.sources.csv_file import CsvFile
 from tfrkit.sources.table_spool import SpoolColumn, TableSpooler
 from tfrkit.storage.inputs import copy_of
@@ -31,10 +31,19 @@ _NUM_GUESSED = 200
 _NUM_PLACES = 8
 _MAX_HEADER_NBYTES = 1 << 20
 _NUM_THREADS = 4
+_MAX_KNOWN = 1000
 
 
-def spool_typed(file: CsvFile, spooler: TableSpooler, types: Mapping[str, str]) -> tuple[int, list[str]] | None:
-    """Spool all columns; return the number of rows and the columns without any value, or None if the fast path fails.
+class Typed(NamedTuple):
+    """Columns that were spooled: the number of rows, columns without any value, and numbers in columns of text."""
+
+    num_rows: int
+    empty: list[str]
+    mixed: dict[str, tuple[int, int]]  # numbers and cells, by column whose type was not given
+
+
+def spool_typed(file: CsvFile, spooler: TableSpooler, types: Mapping[str, str]) -> Typed | None:
+    """Spool all columns; None if the fast path fails.
 
     `types` are the types that the user gave, by column. If the result is None, the spool is empty again.
     """
@@ -53,11 +62,10 @@ def spool_typed(file: CsvFile, spooler: TableSpooler, types: Mapping[str, str]) 
         columns = [
             None if kind == "none" else spooler.add(name, kind) for name, kind in zip(file.columns, kinds, strict=True)
         ]
-        num_rows = _spool(file, kinds, columns, _cut(descriptor, file.separator, start, size), types)
-    if num_rows is None:
+        typed = _spool(file, kinds, columns, _cut(descriptor, file.separator, start, size), types)
+    if typed is None:
         spooler.clear()
-        return None
-    return num_rows, [name for name, kind in zip(file.columns, kinds, strict=True) if kind == "none"]
+    return typed
 
 
 def _spool(
@@ -66,8 +74,8 @@ def _spool(
     columns: Sequence[SpoolColumn | None],
     stretches: Iterator[memoryview | None],
     given: Container[str],
-) -> int | None:
-    """Parse the pieces and append them in order; return the number of rows, or None if the fast path fails."""
+) -> Typed | None:
+    """Parse the pieces and append them in order; None if the fast path fails."""
     missing = [word.encode() for word in sorted(file.missing) if word]
 
     def parse(rows: memoryview | None) -> Parsed | None:
@@ -76,6 +84,7 @@ def _spool(
     num_rows = 0
     num_cells = [0] * len(columns)
     num_simpler = [0] * len(columns)
+    has_words = [False] * len(columns)
     parsing = map_ahead(parse, stretches, threads=min(_NUM_THREADS, count_cores()))
     with contextlib.closing(parsing):
         for parsed in parsing:
@@ -86,18 +95,39 @@ def _spool(
                 num_cells[index] += parsed[0] - num_missing
                 num_simpler[index] += simpler
                 if column is not None:
-                    column.append(values if offsets is None else BytesColumn(values, offsets), None, gaps)
+                    cells = values if offsets is None else BytesColumn(values, offsets)
+                    column.append(cells, None, gaps)
+                    has_words[index] = has_words[index] or (offsets is not None and _has_words(cells))
             num_rows += parsed[0]
-    checked = zip(file.columns, kinds, num_cells, num_simpler, strict=True)
-    is_sure = all(name in given or _is_decided(kind, count, simpler) for name, kind, count, simpler in checked)
-    return num_rows if is_sure else None
+    mixed = {}
+    for name, kind, count, simpler, words in zip(file.columns, kinds, num_cells, num_simpler, has_words, strict=True):
+        if name not in given:
+            if not _is_decided(kind, count, simpler, words):
+                return None
+            if kind == "text" and simpler:
+                mixed[name] = simpler, count
+    empty = [name for name, kind in zip(file.columns, kinds, strict=True) if kind == "none"]
+    return Typed(num_rows, empty, mixed)
 
 
-def _is_decided(kind: GuessedKind, num_cells: int, num_simpler: int) -> bool:
-    """Return whether all cells of a column confirm the guess. Text cells that are mostly numbers do not."""
+def _is_decided(kind: GuessedKind, num_cells: int, num_simpler: int, has_words: bool) -> bool:
+    """Return whether all cells of a column confirm the guess."""
     if kind == "text":
-        return 0 < num_cells >= 2 * num_simpler
+        return num_cells > 0 and is_text(num_cells, num_simpler, has_words)
     return kind == "none" or num_simpler < num_cells
+
+
+def _has_words(cells: Any) -> bool:
+    """Return whether a cell is neither a number nor a word for a missing cell; the first cell usually is."""
+    known: set[bytes] = {b""}
+    for cell in cells:
+        if cell not in known:
+            text = cell.decode()
+            if kind_of_cell(text) == "text" and not is_gap(text):
+                return True
+            if len(known) < _MAX_KNOWN:
+                known.add(cell)
+    return False
 
 
 def _read_stretch(descriptor: int, start: int, stop: int) -> bytes | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tfrkit.errors import Hint, Step
 from tfrkit.sources.base import Problem
-from tfrkit.sources.cell_types import CellKind, CellTally, Verdict, convert_cells, decide_kind, tally_cells
+from tfrkit.sources.cell_types import CellKind, CellTally, Verdict, convert_cells, decide_kind, is_gap, tally_cells
 from tfrkit.sources.csv_file import CsvFile, open_csv
 from tfrkit.sources.csv_typed import spool_typed
 from tfrkit.sources.json_lines import JsonLines, convert_values
@@ -17,8 +17,8 @@ from tfrkit.sources.table_options import TableOptions
 from tfrkit.sources.table_spool import LoadedTable, SpoolColumn, TableSpooler
 from tfrkit.storage.inputs import copy_of
 
-# Texts that other programs write for missing cells, in lower case.
-_GAPS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "missing", "-", "--", "?", ".", "nat", "\\n"})
+# Maximum number of columns that a note names.
+_MAX_NAMED = 5
 
 
 def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
@@ -33,9 +33,8 @@ def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedT
     options.check_names(file.columns, path)
     typed = spool_typed(file, spooler, options.types)
     if typed is not None:
-        num_rows, empty = typed
-        loaded = spooler.finish(num_rows, os.path.getsize(copy_of(path)), _name_rows(path, file.lines_of))
-        _note_file(loaded, file, empty)
+        loaded = spooler.finish(typed.num_rows, os.path.getsize(copy_of(path)), _name_rows(path, file.lines_of))
+        _note_file(loaded, file, typed.empty, typed.mixed)
         return loaded
     problems = [Problem(f"{path}, line {line}", reason) for line, reason in file.find_ragged()]
     loaded = _spool_cells(file, options, spooler)
@@ -43,29 +42,34 @@ def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedT
     return loaded
 
 
-def _note_file(loaded: LoadedTable, file: CsvFile, empty: Sequence[str]) -> None:
+def _note_file(loaded: LoadedTable, file: CsvFile, empty: Sequence[str], mixed: Mapping[str, tuple[int, int]]) -> None:
     loaded.notes += file.notes
     if loaded.problems and file.doubt:
         # A problem stops the build before notes are printed, so the note is added to a hint.
         last = loaded.problems[-1]
         loaded.problems[-1] = replace(last, hint=Hint(*filter(None, [last.hint, file.doubt]), gap="\n    "))
+    if mixed:
+        shown = list(mixed)[:_MAX_NAMED]
+        named = [f"{name!r} ({count:,} of {total:,} cells)" for name, (count, total) in mixed.items()][:_MAX_NAMED]
+        named += [f"and {len(mixed) - len(shown):,} more"] if len(mixed) > len(shown) else []
+        note = f"columns of text with some numbers, which stay text: {', '.join(named)}"
+        confirm = Step("confirm it: {types}", types=dict.fromkeys(shown, "text"))
+        loaded.notes.append(Hint(note, confirm, gap="; "))
     if empty:
         loaded.notes.append(f"columns without any value, left out: {', '.join(map(repr, empty))}")
 
 
 def _spool_cells(file: CsvFile, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
     """Decide the kind of each column from all blocks, then convert the blocks."""
+    given: list[Any] = [options.types.get(name) for name in file.columns]
     tallies = [CellTally() for _ in file.columns]
     num_rows = 0
     for block in file.blocks():
-        for cells, tally in zip(block, tallies, strict=True):
-            tally_cells(cells, tally, num_rows)
+        for cells, tally, wanted in zip(block, tallies, given, strict=True):
+            tally_cells(cells, tally, num_rows, wanted)
         num_rows += len(block[0])
     places = _name_rows(file.path, file.lines_of)
-    verdicts = [
-        decide_kind(tally, options.types.get(name))  # type: ignore[arg-type]
-        for name, tally in zip(file.columns, tallies, strict=True)
-    ]
+    verdicts = [decide_kind(tally, wanted) for tally, wanted in zip(tallies, given, strict=True)]
     problems = [
         _explain_verdict(name, verdict, places)
         for name, verdict in zip(file.columns, verdicts, strict=True)
@@ -85,7 +89,12 @@ def _spool_cells(file: CsvFile, options: TableOptions, spooler: TableSpooler) ->
                 column.append(values, None, missing)
     loaded = spooler.finish(num_rows, os.path.getsize(copy_of(file.path)), places)
     loaded.problems[:0] = problems
-    _note_file(loaded, file, empty)
+    mixed = {
+        name: (tally.num_numbers, tally.num_cells)
+        for name, tally, verdict in zip(file.columns, tallies, verdicts, strict=True)
+        if verdict.kind == "text" and tally.num_numbers and name not in options.types
+    }
+    _note_file(loaded, file, empty, mixed)
     return loaded
 
 
@@ -98,11 +107,9 @@ def _explain_verdict(name: str, verdict: Verdict, places: Callable[..., Mapping[
     more = verdict.num_places - len(rows)
     path = next(iter(lines.values()), "").rpartition(", ")[0]
     reason = f"{verdict.reason}: {shown}" + (f" and {more:,} more" if more > 0 else "")
-    words = {cell for _, cell in verdict.places}
-    word = next(iter(words)) if len(words) == 1 else ""
-    is_gap = word.strip("<>#").lower() in _GAPS
-    steps = [Step("take them as missing: {missing}", missing=word)] if is_gap else []
-    hint = Hint(*steps, f"take all as text: --type {name}=text")
+    words = sorted({cell for _, cell in verdict.places})
+    steps = [Step("take them as missing: {missing}", missing=words)] if words and all(map(is_gap, words)) else []
+    hint = Hint(*steps, Step("take all as text: {types}", types={name: "text"}))
     return Problem(f"{path}, column {name!r}", reason, blocking=True, input=None, hint=hint)
 
 
