@@ -17,6 +17,7 @@ MAX_NBYTES = {"length_1_gib.tfrecord.xz": 1200 * MEGABYTE}
 
 ZEROS = "record 3, byte 57: length checksum mismatch, stored 0x00000000, computed 0x07980329"
 TOO_LONG = "record 3, byte 57: length 1099511627776 is more than the "
+NOT_DECODED = "expected an image of format PNG, WEBP, BMP, GIF, TIFF, JPEG, got "
 TOO_LARGE = "record 0, byte 0: feature 'image' image expected at most 178956970 pixels, got "
 # What `tfr verify` says, of images with --deep, and the exit code of it.
 ANSWERS: dict[str, tuple[int, str]] = {
@@ -37,7 +38,8 @@ ANSWERS: dict[str, tuple[int, str]] = {
     "gif_of_4_billion_pixels.tfrecord": (1, TOO_LARGE + "65535x65535"),
     "bmp_of_4_billion_pixels.tfrecord": (1, TOO_LARGE + "65000x65000"),
     "tiff_of_4_billion_pixels.tfrecord": (1, TOO_LARGE + "65000x65000"),
-    "avif_of_4_billion_pixels.tfrecord": (1, "expected an image of format PNG, WEBP, BMP, GIF, TIFF, JPEG, got AVIF"),
+    "avif_of_4_billion_pixels.tfrecord": (1, NOT_DECODED + "AVIF"),
+    "heif_of_4_billion_pixels.tfrecord": (1, NOT_DECODED + "HEIF"),
     "webp_of_268_million_pixels.tfrecord": (1, TOO_LARGE + "16383x16383"),
 }
 STREAMS = [name for name, (_, answer) in ANSWERS.items() if "image" not in answer]

@@ -108,6 +108,11 @@ def avif(size: int) -> bytes:
     return bytes(data)
 
 
+def heif(size: int) -> bytes:
+    """The same boxes under the name of HEIF, whose pixels nothing here can write."""
+    return avif(size).replace(b"ftypavif", b"ftypheic", 1)
+
+
 def zip_bits(megabytes: int) -> bytes:
     return zip_zeros(b"", megabytes, zlib.compressobj(9))
 
@@ -139,6 +144,7 @@ MAKERS = {
     "bmp_of_4_billion_pixels.tfrecord": lambda: image_record(bmp(65000)),
     "tiff_of_4_billion_pixels.tfrecord": lambda: image_record(tiff(65000)),
     "avif_of_4_billion_pixels.tfrecord": lambda: image_record(avif(65000)),
+    "heif_of_4_billion_pixels.tfrecord": lambda: image_record(heif(65000)),
     "webp_of_268_million_pixels.tfrecord": lambda: image_record(webp(16383)),
 }
 
