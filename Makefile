@@ -257,12 +257,12 @@ sanitize-threads: .venv-asan/.tools  ## the engine's C++ tests under the thread 
 # The C++ runtime must be preloaded with the sanitizer's, or the process dies at the first C++ exception.
 # Leak reports are off because CPython itself never frees everything.
 .PHONY: sanitize-python
-sanitize-python: .venv-asan/.installed
+sanitize-python: .venv-asan/.installed  ## the Python tests with a sanitized core; TESTS="tests/unit/codec" for some of them
 	CXX="$${CXX:-g++}"; \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	PYTHONMALLOC=malloc TFRKIT_SANITIZE=1 \
 	LD_PRELOAD="$$($$CXX -print-file-name=libasan.so) $$($$CXX -print-file-name=libstdc++.so)" \
-	.venv-asan/bin/python -m pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages --ignore=tests/site -m "not resources" -o timeout=3600 $(ARGS)
+	.venv-asan/bin/python -m pytest $(or $(TESTS),tests) --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages --ignore=tests/site -m "not resources" -o timeout=3600 $(ARGS)
 
 .PHONY: compilers
 compilers: .venv/.tools  ## build and run the C++ tests with every g++ and clang there is, and with zig for other machines
