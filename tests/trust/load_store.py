@@ -1,6 +1,6 @@
 """A store with errors in 5 % of its answers, for hours of a clock of its own: every row of every pass is right.
 
-The clock counts what a client of a real store would wait for, one after the other: 50 ms for each request, and the
+The clock counts what a client of a real store would wait for, one after the other: 100 ms for each request, and the
 pauses before it tries again, which are not slept. Needs obstore.
 """
 
@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "remote"))
 from places import set_keys
 from servers import FaultServer, start_anywhere
 
-REQUEST_SECONDS = 0.05
+REQUEST_SECONDS = 0.1
 FAULTS = {"slow_down": 0.02, "cut": 0.015, "lost": 0.013, "stall": 0.002, "stall_seconds": 5.0}
 BUILT = [make_row(number) for number in range(50)]
 
