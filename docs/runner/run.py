@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -46,24 +47,28 @@ def find_missing(page: Path) -> list[str]:
 
 
 def run_page(page: Path, *, timeout: int = TIMEOUT) -> Result:
-    with tempfile.TemporaryDirectory(prefix="page-") as top:
+    with tempfile.TemporaryDirectory(prefix="page-", ignore_cleanup_errors=True) as top:
         folder, result = Path(top) / "work", Path(top) / "result.json"
         folder.mkdir()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "runner.drive", str(page.resolve()), str(result)],
+            cwd=folder,
+            env=make_environment(Path(top)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
         try:
-            done = subprocess.run(
-                [sys.executable, "-m", "runner.drive", str(page.resolve()), str(result)],
-                cwd=folder,
-                env=make_environment(Path(top)),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-                timeout=timeout,
-            )
+            printed, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             return Result([(1, f"the page was not done after {timeout} s")], page.read_text(encoding="utf-8"))
+        finally:
+            if process.returncode is None:  # with its commands, which would go on writing into the folder
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
         if not result.exists():
-            return Result([(1, f"the page stopped\n{done.stdout}")], page.read_text(encoding="utf-8"))
+            return Result([(1, f"the page stopped\n{printed}")], page.read_text(encoding="utf-8"))
         found = json.loads(result.read_text(encoding="utf-8"))
         return Result([(line, what) for line, what in found["failures"]], found["updated"])
 
