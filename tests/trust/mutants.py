@@ -58,11 +58,30 @@ PLACES_PER_EXTRA = 250  # a large room has one mutant more per this many places
 SECONDS = 20  # the least timeout of a test with a mutant
 MAX_SECONDS = 40.0  # of tests for one mutant, as measured without it; the fastest are first
 NOTICED = ("failed", "crashed", "timeout")
-GPU_MODULES = {"feeds/triton_resize.py"}
+# Modules that run only with a package, and are left out without it: see .venv-interop and .venv-cluster.
+NEEDS = {
+    "codec/frame_columns.py": "pandas",
+    "engines/dask.py": "distributed",
+    "engines/ray.py": "ray",
+    "feeds/frames.py": "pandas",
+    "feeds/grain.py": "grain",
+    "feeds/huggingface.py": "datasets",
+    "feeds/jax.py": "jax",
+    "feeds/tensorflow.py": "tensorflow",
+    "feeds/tensorflow_layout.py": "tensorflow",
+    "feeds/torch.py": "torch",
+    "feeds/torch_device.py": "torch",
+    "feeds/torch_tensors.py": "torch",
+    "feeds/triton_resize.py": "triton",
+    "ray.py": "ray",
+    "spark.py": "pyspark",
+}
 # Tests of rooms that are not, or not only, in tests/unit/<room>.
 ELSEWHERE = {
     "cli": ["cli/test_main.py", "cli/test_habits.py", "cli/test_short_forms.py"],
+    "dataset": ["unit/test_familiar.py"],
     "feeds": [f"interop/test_{name}.py" for name in ("torch", "torch_device", "jax", "tf_data", "frames", "grain")],
+    "batches": ["unit/dataset"],
     "sidecars": ["unit/container/test_shard_table.py"],
     "sources": ["unit/build"],
     "testing": ["properties/test_frames.py", "unit/container"],
@@ -191,10 +210,12 @@ def choose_mutants(room: str, number: int, seed: int) -> list[Mutant]:
     """The sample of a room is the same whichever other rooms are tried."""
     places = []
     for path in sorted(PACKAGE.glob("*.py") if room == PACKAGE.name else (PACKAGE / room).rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None:
+            continue
         counter = Mutate(path.read_text())
         counter.transform()
-        if (name := str(path.relative_to(PACKAGE))) not in GPU_MODULES:
-            places += [(name, place) for place in range(counter.count)]
+        places += [(name, place) for place in range(counter.count)]
     number = min(number + len(places) // PLACES_PER_EXTRA, len(places))
     return [Mutant(room, *place) for place in random.Random(f"{seed} {room}").sample(places, number)]
 
@@ -363,7 +384,7 @@ def run_trial(rooms: list[str], mutants: list[Mutant], scratch: Path, *, is_verb
     os.dup2(log, 1)
     os.dup2(log, 2)
     paths = [str(scratch), str(HERE), str(PACKAGE.parent)]
-    sys.path[:0] = paths
+    sys.path[:0] = [*paths, str(ROOT)]  # the last as `python -m pytest` does, for processes that tests spawn
     os.environ |= {
         "PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -374,6 +395,7 @@ def run_trial(rooms: list[str], mutants: list[Mutant], scratch: Path, *, is_verb
     (scratch / "reached").touch()
     mutant_switch.active = mutant_switch.RECORD
     os.chdir(ROOT)
+    del sys.modules["__main__"].__file__  # they would import this program
     trial = Trial(mutants, scratch, out, is_verbose)
     status = pytest.main([*PYTEST, *find_tests(rooms)], plugins=[trial])
     trial.print((scratch / "log").read_text()[-2000:] if status else "\n".join(format_table(mutants)))
@@ -406,9 +428,8 @@ def main() -> int:
     options = parser.parse_args()
     print(f"seed {options.seed}, {datetime.now(UTC):%Y-%m-%d}", flush=True)
     rooms = options.room or list_rooms()
-    if "feeds" in rooms and importlib.util.find_spec("torch") is None:
-        rooms.remove("feeds")
-        print("feeds is left out: run it with .venv-interop/bin/python, which has the frameworks", flush=True)
+    if missing := [name for name, package in NEEDS.items() if importlib.util.find_spec(package) is None]:
+        print(f"left out, their packages are not here: {', '.join(missing)}", flush=True)
     mutants = [mutant for room in rooms for mutant in choose_mutants(room, options.number, options.seed)]
     with tempfile.TemporaryDirectory() as folder:
         write_package(mutants, Path(folder))

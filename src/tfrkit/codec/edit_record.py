@@ -132,8 +132,7 @@ class RecordEditor:
                 at = stop
                 if action == "copy":
                     continue
-                if start > copied:
-                    out.append(message[copied:start])
+                out.append(message[copied:start])
                 copied = stop
                 if action == "cast":
                     name = decode_name(key)

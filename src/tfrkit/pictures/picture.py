@@ -153,7 +153,7 @@ class PictureReader:
         if not words:
             return []
         # Labels of one character each are the characters of a text: join them without separators.
-        is_spelled = len(words) > 1 and all(len(word) == 1 for word in words)
+        is_spelled = all(len(word) == 1 for word in words)
         return [Span(("" if is_spelled else ", ").join(words))]
 
     def _read_pixels(self, values: Mapping[str, Any]) -> tuple[Pixels, tuple[int, int]]:

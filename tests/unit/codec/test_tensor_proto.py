@@ -150,3 +150,11 @@ def test_varint_is_as_short_as_protobuf_makes_it(value: int) -> None:
     encoded = encode_varint(value)
     assert len(encoded) == max(1, -(-value.bit_length() // 7))
     assert sum((byte & 0x7F) << 7 * i for i, byte in enumerate(encoded)) == value
+
+
+def test_other_fields_of_a_dimension_are_not_its_size() -> None:
+    """A dimension of 2 with a name, a later field of a newer format, and the size once more as bytes."""
+    dimension = bytes([0x08, 2, 0x12, 1, 0x78, 0x18, 9, 0x0A, 1, 0x79])
+    shape = bytes([0x12, len(dimension)]) + dimension
+    data = bytes([0x08, 9, 0x12, len(shape)]) + shape + bytes([0x52, 2, 5, 6])
+    assert decode_tensor(data).tolist() == [5, 6]

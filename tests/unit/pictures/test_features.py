@@ -8,7 +8,7 @@ from tfrkit.errors import MissingFeatureError, SchemaError
 from tfrkit.features.schema import Schema
 from tfrkit.features.size_features import SizeFeatures
 from tfrkit.features.spec import Spec
-from tfrkit.pictures.features import NO_FEATURE, BoxFeatures, find_picture_features, list_choices
+from tfrkit.pictures.features import NO_FEATURE, BoxFeatures, find_picture_features, is_flat_image, list_choices
 
 BYTES, TEXT, INT = Spec("bytes", logical="bytes"), Spec("bytes", logical="text"), Spec("int64")
 SIDES = tuple(f"image/object/bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax"))
@@ -142,3 +142,8 @@ def test_every_choice_can_be_overridden() -> None:
 def test_choices_of_boxes_are_the_start_of_four_features() -> None:
     schema = Schema({name: Spec("float", (None,)) for name in SIDES})
     assert list_choices(schema)["boxes"] == ["image/object/bbox"]
+
+
+@pytest.mark.parametrize(("shape", "is_flat"), [((784,), True), ((0,), False), ((None,), False), ((28, 28), False)])
+def test_flat_image_is_a_list_of_a_known_length(shape: tuple[int | None, ...], is_flat: bool) -> None:
+    assert is_flat_image("image", Spec("int64", shape)) == is_flat

@@ -57,3 +57,8 @@ def test_list_of_numbers_with_the_name_and_length_of_an_image_is_one() -> None:
     for other in ({"image_floats": Spec("float", (783,))}, {"image_height": Spec("int64", (784,))}):
         with pytest.raises(SchemaError, match="no feature looks like an image"):
             _ = guess(Schema(other), []).features
+
+
+def test_alpha_is_never_guessed() -> None:
+    with pytest.raises(SchemaError, match="no feature looks like an image"):
+        _ = guess(RAW, [{"data": bytes(210 * 160 * 4)}]).features

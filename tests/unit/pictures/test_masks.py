@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from tfrkit.errors import CodecError
-from tfrkit.pictures.masks import read_mask
+from tfrkit.pictures.masks import parse_color_map, read_mask
 
 NUMBERS = np.arange(6, dtype=np.uint8).reshape(2, 3)
 
@@ -48,3 +48,8 @@ def test_what_is_not_a_mask_is_refused(value: Any, message: str) -> None:
 def test_size_of_the_image_is_not_required_of_an_encoded_mask() -> None:
     assert read_mask(encode(), (9, 9)).shape == (2, 3)
     assert read_mask(encode(), None).shape == (2, 3)
+
+
+@pytest.mark.parametrize("line", ["a cat:1,2,3::", "a cat:1, 2, 3", "1 2 3 a cat", "a cat 1 2 3", "1,2,3,a cat"])
+def test_colour_of_a_class_is_read_in_every_form(line: str) -> None:
+    assert parse_color_map(f"# label:color\n{line}\n", "c.txt") == ({(1, 2, 3): 0}, ["a cat"])

@@ -7,6 +7,7 @@ from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.pictures.colors import class_color
 from tfrkit.pictures.features import find_picture_features
+from tfrkit.pictures.masks import encode_indices
 from tfrkit.pictures.picture import Box, PictureReader, fit_size, resize_nearest
 from tfrkit.sidecars.class_names import ClassNames
 
@@ -46,3 +47,14 @@ def test_nearest_takes_the_middle_of_each_pixel() -> None:
     numbers = np.arange(16).reshape(4, 4)
     assert resize_nearest(numbers, (2, 2)).tolist() == [[5, 7], [13, 15]]
     assert np.array_equal(resize_nearest(numbers, (8, 8))[::2, 1::2], numbers)
+
+
+def test_mask_of_another_size_is_the_cause() -> None:
+    schema = Schema({"image": ("uint8", (4, 4, 3)), "mask": "image"})
+    reader = PictureReader(
+        schema, find_picture_features(schema, mask="mask"), ClassNames.of_schema(schema, None), side=8
+    )
+    image = np.zeros((4, 4, 3), np.uint8)
+    assert reader.read({"image": image, "mask": encode_indices(np.ones((4, 4), np.uint8))}).cause is None
+    cause = reader.read({"image": image, "mask": encode_indices(np.ones((5, 4), np.uint8))}).cause
+    assert cause is not None and "4x5" in cause

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfrkit.errors import CodecError
+from tfrkit.errors import CodecError, SchemaError
 from tfrkit.features.size_features import SizeFeatures
-from tfrkit.pictures.pixels import fold_pixels, is_raw, read_raw, read_size, to_levels, to_pixels
+from tfrkit.pictures.pixels import fold_pixels, is_raw, read_raw, read_size, require_raw_shape, to_levels, to_pixels
 
 SIDES = SizeFeatures("height", "width", "channels")
 SHAPE = SizeFeatures(shape="shape")
@@ -146,3 +146,13 @@ def test_depths_of_16_bits_keep_their_range() -> None:
 def test_raw_pixels_of_another_number_are_refused_as_they_are_stored(data: bytes) -> None:
     with pytest.raises(CodecError, match=f"pixels expected 3x2x3, got {len(data)} values"):
         read_raw(data, {"height": 2, "width": 3, "channels": 3}, SIDES)
+
+
+def test_raw_pixels_need_a_known_shape() -> None:
+    require_raw_shape("x", SIDES, 300, shard="s")
+    require_raw_shape("x", FIXED, 6, shard="s")
+    with pytest.raises(SchemaError, match=r"feature 'x' holds raw bytes, 921600 each \(640x480 RGB") as caught:
+        require_raw_shape("x", SizeFeatures(), 921_600, shard="s")
+    assert 'shape="480x640x3"' in str(caught.value)
+    with pytest.raises(SchemaError, match="holds raw bytes, 7 each, and their height and width are unknown"):
+        require_raw_shape("x", SizeFeatures(), 7, shard="s")

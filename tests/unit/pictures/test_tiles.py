@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tfrkit.pictures.colors import PAGE
-from tfrkit.pictures.picture import Picture, Span
+from tfrkit.pictures.colors import FAULT, PAGE
+from tfrkit.pictures.picture import Box, Picture, Span
 from tfrkit.pictures.tiles import Sheet, SheetLayout, break_lines, clean_text, load_font, place_name, shorten
 
 FONT = load_font(12)
@@ -66,3 +66,29 @@ def test_name_is_inside_the_image_and_does_not_cover_its_box(size: tuple[int, in
 
 def test_name_of_a_box_that_fills_a_tiny_picture_stays_inside_it() -> None:
     assert place_name((0, 0, 29, 11), (25, 12), (30, 12)) == (0, 0)
+
+
+def test_picture_and_fault_look_as_they_should() -> None:
+    sheet, layout = Sheet(SheetLayout(2, 2, 64)), SheetLayout(2, 2, 64)
+    sheet.put(0, Picture([], np.full((64, 64, 3), 9, np.uint8)), None)
+    sheet.put(1, Picture([], None, cause="damaged"), None)
+    assert [sheet.image.getpixel(layout.locate(place)) for place in (0, 1)] == [(9, 9, 9), FAULT]
+
+
+@pytest.mark.parametrize(("color", "is_dark"), [((0, 255, 0), True), ((0, 0, 255), False), ((255, 0, 0), False)])
+def test_name_of_a_box_contrasts_with_its_colour(color: tuple[int, int, int], is_dark: bool) -> None:
+    sheet, layout = Sheet(SheetLayout(1, 1, 128)), SheetLayout(1, 1, 128)
+    box = Box(0.1, 0.3, 0.9, 0.9, "MMMMMM", color, 0)
+    sheet.put(0, Picture([], np.zeros((128, 128, 3), np.uint8), boxes=[box]), None)
+    x, y = layout.locate(0)
+    levels = np.asarray(sheet.image)[y : y + 128, x : x + 128].min(axis=2)
+    assert (levels.max() < 100) == is_dark  # white letters have every colour
+
+
+def test_caption_starts_after_the_mark_of_its_colour() -> None:
+    def count_marked(text: str) -> int:
+        sheet = Sheet(SheetLayout(1, 1, 64))
+        sheet.put(0, Picture([Span(text, (200, 0, 0))], np.zeros((64, 64, 3), np.uint8)), None)
+        return int((np.asarray(sheet.image) == (200, 0, 0)).all(axis=2).sum())
+
+    assert count_marked("W") == count_marked(".") == count_marked("|") > 0
