@@ -74,13 +74,15 @@ NEEDS = {
     "feeds/torch_tensors.py": "torch",
     "feeds/triton_resize.py": "triton",
     "ray.py": "ray",
+    "storage/fsspec_client.py": "fsspec",
     "spark.py": "pyspark",
 }
+FRAMEWORKS = ["torch", "torch_device", "jax", "tf_data", "frames", "grain"] if importlib.util.find_spec("torch") else []
 # Tests of rooms that are not, or not only, in tests/unit/<room>.
 ELSEWHERE = {
     "cli": ["cli/test_main.py", "cli/test_habits.py", "cli/test_short_forms.py"],
     "dataset": ["unit/test_familiar.py"],
-    "feeds": [f"interop/test_{name}.py" for name in ("torch", "torch_device", "jax", "tf_data", "frames", "grain")],
+    "feeds": [f"interop/test_{name}.py" for name in FRAMEWORKS],
     "batches": ["unit/dataset"],
     "sidecars": ["unit/container/test_shard_table.py"],
     "sources": ["unit/build"],

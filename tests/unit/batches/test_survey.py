@@ -219,3 +219,12 @@ def test_text_whose_values_are_all_empty_is_text_by_its_sidecar(tmp_path: Path) 
     text = Schema({"t": Spec("bytes", logical="text")})
     (tmp_path / "features.json").write_text(json.dumps(to_tfds(text).features))
     assert find_schema([Shard.open(str(tmp_path / "a.tfrecord"))], Policy())["t"].logical == "text"
+
+
+def test_sample_of_large_shards_is_divided_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LIMITS, "schema_nbytes", 0)
+    monkeypatch.setattr(LIMITS, "schema_records", 200)
+    data = gzip.compress(examples(*[{b"a": ints(number)} for number in range(300)]))
+    surveyed = Surveyed()
+    find_schema([Shard(MemoryReader(data), compression="gzip") for _ in range(2)], Policy(), surveyed=surveyed)
+    assert surveyed.survey.num_records == 200 and surveyed.is_sample

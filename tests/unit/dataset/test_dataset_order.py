@@ -161,6 +161,7 @@ def test_endless_repeat_has_no_length_and_can_be_taken_from(ds: tfrkit.Dataset) 
         (lambda ds: ds.take(-1), "expected a number of rows of 0 or more, got -1"),
         (lambda ds: ds.repeat(0), "times expected at least 1, got 0"),
         (lambda ds: ds.shuffle(window=0), "window expected at least 1, got 0"),
+        (lambda ds: ds.shuffle(window=9, block=0), "block expected at least 1, got 0"),
         (lambda ds: ds.shuffle(block=3), "block goes with window"),
         (lambda ds: ds.map(dict).select(["id"]), "select comes before decode and map"),
     ],
@@ -289,11 +290,17 @@ def test_padding_and_bucketing(ds: tfrkit.Dataset) -> None:
         ds.batch(3, bucket="token")
 
 
+def test_window_of_blocks_of_one_is_a_shuffle(ds: tfrkit.Dataset) -> None:
+    assert sorted(ids(ds.shuffle(1, window=9, block=1))) == list(range(NUM_ROWS))
+
+
 def test_mix_draws_from_both(tmp_path: Path) -> None:
     write(tmp_path / "a.tfrecord", range(100))
     write(tmp_path / "b.tfrecord", range(1000, 1100))
     mixed = tfrkit.mix({tmp_path / "a.tfrecord": 0.7, tmp_path / "b.tfrecord": 0.3}, seed=1)
     drawn = ids(mixed)
+    sources = {tmp_path / "a.tfrecord": 0.7, tmp_path / "b.tfrecord": 0.3}
+    assert drawn != ids(tfrkit.mix(sources)) == ids(tfrkit.mix(sources, seed=0))
     assert 100 < len(drawn) <= 160
     assert len(set(drawn)) == len(drawn)
     long = tfrkit.mix(
@@ -331,3 +338,12 @@ def test_repr_names_what_is_known_without_reading_records(ds: tfrkit.Dataset) ->
     assert repr(fresh.select(["id"]).shuffle(1)).endswith("rows; shuffled; features id)")
     assert "endless" in repr(fresh.repeat())
     assert "shuffled in windows, mixed 1.00 where 1 is perfect" in repr(fresh.shuffle(1, window=10))
+
+
+def test_repr_names_at_most_eight_features(tmp_path: Path) -> None:
+    for number in (8, 9):
+        with tfrkit.Writer(tmp_path / f"{number}.tfrecord") as writer:
+            writer.write({f"f{name}": name for name in range(number)})
+    eight, nine = (tfrkit.open(tmp_path / f"{number}.tfrecord") for number in (8, 9))
+    assert eight.schema and repr(eight).endswith("f6, f7)")
+    assert nine.schema and repr(nine).endswith("f6, f7, … 9 in all)")

@@ -9,7 +9,7 @@ import pytest
 from tfrkit.errors import RemoteAddressError, StorageError
 from tfrkit.storage import bucket
 from tfrkit.storage.addresses import Remote
-from tfrkit.storage.bucket import COUNTS, Bucket, Range, bucket_of, coalesce
+from tfrkit.storage.bucket import COUNTS, Bucket, Range, bucket_of, coalesce, explain_fault
 from tfrkit.storage.objects import StoreFault
 from tfrkit.testing.fake_store import FakeStore
 
@@ -148,3 +148,14 @@ def test_near_ranges_are_joined_up_to_a_limit() -> None:
     assert [found for found, _ in coalesce(near, 4, 100)] == [(0, 20), (40, 50)]
     assert [found for found, _ in coalesce(near, 4, 15)] == [(0, 10), (14, 20), (40, 50)]
     assert [found for found, _ in coalesce([Range(0, 100), Range(50, 60)], 0, 10)] == [(0, 100)]
+
+
+def test_ranges_are_joined_up_to_a_limit_of_their_length() -> None:
+    ranges = [Range(10, 20), Range(22, 30)]
+    assert coalesce(ranges, gap=2, limit=20) == [(Range(10, 30), [0, 1])]
+    assert len(coalesce(ranges, gap=2, limit=19)) == len(coalesce(ranges, gap=1, limit=20)) == 2
+
+
+def test_hint_about_keys_is_for_denied_objects() -> None:
+    assert explain_fault(StoreFault("denied", "no access"), "s3://b/x").hint is not None
+    assert explain_fault(StoreFault("missing", "no such object"), "s3://b/x").hint is None

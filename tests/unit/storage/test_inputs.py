@@ -125,6 +125,16 @@ def test_parts_of_an_object_are_those_of_its_bytes(store: FakeStore) -> None:
         assert read_input(path) == data
 
 
+@pytest.mark.parametrize(("head_nbytes", "stop"), [(1000, 1000), (None, -1)])
+def test_head_or_whole_object_is_requested_ahead(store: FakeStore, head_nbytes: int | None, stop: int) -> None:
+    store.put("in/x", bytes(5000), "anything")
+    steps = read_ahead([f"{ROOT}/x"], lambda path: [path], head_nbytes=head_nbytes)
+    with open_input(next(steps)) as file:
+        file.read(10)
+    steps.close()
+    assert [entry[3] for entry in store.log if entry[0] == "get"] == [stop]  # -1: to its end
+
+
 def test_window_is_bounded_by_files_and_bytes(store: FakeStore) -> None:
     for i in range(300):
         store.put(f"in/{i}", b"x", "anything")

@@ -71,3 +71,13 @@ def test_missing_file_suggests_a_similar_name(home: Path) -> None:
         tfrkit.open("~/trian.tfrecord")
     with pytest.raises(StorageError, match=r"no such file or directory - at [^\n]*$"):
         tfrkit.open(home / "nope.tfrecord")
+
+
+@pytest.mark.parametrize(("pattern", "folder"), [("*.nothing", "."), ("sub/*.nothing", "sub")])
+def test_pattern_without_a_match_hints_at_its_folder(
+    pattern: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StorageError, match="no file matches") as caught:
+        expand_address(pattern)
+    assert caught.value.hint == f"list what is there: ls {folder}"
