@@ -392,6 +392,40 @@ ARRAY_SCRIPTS: dict[str, Script] = {
 }
 
 
+def apply(tf: Any, function: Callable[[Any], Any], *values: Any) -> list[Any]:
+    """The results of a map step, as people write it around a function of Python."""
+    return list(tf.data.Dataset.from_tensor_slices(list(values)).map(function))
+
+
+PYTHON_CALLS: dict[str, Script] = {
+    "with tensors": lambda tf: tf.py_function(lambda a, b: a.numpy() + b.numpy(), (tf.constant(1.5), 2.0), tf.float32),
+    "several results": lambda tf: tf.py_function(lambda a: (a, b"%d" % a), [tf.constant(3)], [tf.int32, tf.string]),
+    "one result in a list": lambda tf: tf.py_function(lambda a: [a], [tf.constant(3)], [tf.int32]),
+    "no result": lambda tf: tf.py_function(lambda a: None, [tf.constant(3)], []),
+    "mapped": lambda tf: apply(tf, lambda a: tf.py_function(lambda v: v.numpy() * 2, [a], tf.int32), 1, 2),
+    "mapped, converted": lambda tf: apply(tf, lambda a: tf.py_function(lambda v: 0.5, [a], tf.float32), 1),
+    "mapped, text": lambda tf: apply(tf, lambda a: tf.py_function(lambda v: v.numpy() + b"!", [a], tf.string), b"a"),
+    "with NumPy": lambda tf: tf.numpy_function(lambda a: a * 2, [np.arange(3)], tf.int64),
+    "with NumPy, mapped": lambda tf: apply(tf, lambda a: tf.numpy_function(np.square, [a], tf.int32), 3, 4),
+    "with NumPy, text": lambda tf: apply(tf, lambda a: tf.numpy_function(lambda v: v + b"!", [a], tf.string), b"a"),
+    "of another type": lambda tf: apply(tf, lambda a: tf.numpy_function(lambda v: 0.5, [a], tf.float32), 1),
+    "too many results": lambda tf: apply(
+        tf, lambda a: tf.numpy_function(lambda v: (v, v, v), [a], [tf.int32, tf.int32]), 1
+    ),
+    "its old name": lambda tf: apply(tf, lambda a: tf.compat.v1.py_func(np.square, [a], tf.int32), 3),
+    "numbers of rank 0 in lists": lambda tf: [
+        tf.train.FloatList(value=[tf.constant(1.5), tf.constant(3), tf.constant(True)]).SerializeToString(),
+        tf.train.Int64List(value=[tf.constant(3), tf.constant(4, tf.int64)]).SerializeToString(),
+    ],
+    "a row in a list of floats": lambda tf: tf.train.FloatList(value=[tf.constant([1.5])]),
+}
+
+
+@pytest.mark.parametrize("name", PYTHON_CALLS)
+def test_function_of_the_script_gives_tensorflows_values(name: str) -> None:
+    run_both(PYTHON_CALLS[name])
+
+
 @pytest.mark.parametrize("name", ARRAY_SCRIPTS)
 def test_operation_gives_tensorflows_values(name: str) -> None:
     run_both(ARRAY_SCRIPTS[name])

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tfrkit.compat.tensor import Tensor
+
 if TYPE_CHECKING:
     from tfrkit.compat.message import Message
 
@@ -24,6 +26,7 @@ _FLOAT32 = struct.Struct("<f")
 def check_int64(value: Any) -> int:
     """Return a 64-bit integer. Booleans are accepted, as in the protobuf versions of old scripts."""
     if type(value) is not int:
+        value = _plain(value)
         if isinstance(value, np.bool_):
             return int(value)
         try:
@@ -38,6 +41,7 @@ def check_int64(value: Any) -> int:
 def check_float32(value: Any) -> float:
     """Return a number rounded to float32; numbers that are too large become infinite."""
     if type(value) is not float:
+        value = _plain(value)
         if isinstance(value, (str, bytes, bytearray, np.ndarray)) or not (
             hasattr(value, "__float__") or hasattr(value, "__index__")
         ):
@@ -48,6 +52,10 @@ def check_float32(value: Any) -> float:
     except OverflowError:
         return math.copysign(math.inf, value)
     return rounded
+
+
+def _plain(value: Any) -> Any:
+    return value.numpy() if isinstance(value, Tensor) and value.ndim == 0 else value
 
 
 def check_bytes(value: Any) -> bytes:
