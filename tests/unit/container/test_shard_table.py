@@ -168,6 +168,7 @@ def test_dataset_with_a_table_reads_as_one_without(store: FakeStore) -> None:
     assert ds._set.fingerprint == tfrkit.open("s3://bucket/few/data")._set.fingerprint
     assert read_all("many") == read_all("few")
     assert tools.verify("s3://bucket/many/data").ok
+    assert ds._set.sidecars.fits == [True] * len(ds.files) and ds._set.sidecars.schema is not None
 
 
 def test_table_that_cannot_be_used_is_named_and_the_manifest_is_read(store: FakeStore) -> None:

@@ -35,3 +35,12 @@ def test_only_the_chosen_features_are_read(folder):
     assert reads.describe().names == ["x"]
     (batch,) = reads.read(reads.paths[:1])
     assert batch.schema.names == ["x"]
+
+
+def test_dataset_of_one_shard_has_columns_and_sizes(tmp_path):
+    with tfr.Writer(tmp_path / "x.tfrecord") as writer:
+        writer.write({"x": 1})
+    reads = ShardReads.of(tmp_path)
+    assert reads.describe().names == ["x"]
+    (tmp_path / "y.tfrecord").touch()
+    assert ShardReads.of(tmp_path).nbytes == ((tmp_path / "x.tfrecord").stat().st_size, 0)

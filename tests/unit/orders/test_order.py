@@ -18,6 +18,7 @@ from tfrkit.orders.order import (
     Whole,
     WindowShuffled,
     derive_key,
+    keyed_permutation,
     score_mixing,
 )
 
@@ -138,3 +139,8 @@ def test_descriptions_are_json_and_differ_between_orders() -> None:
     orders += [Mixed([Whole(10)], [1], [0], seed=0, size=5)]
     texts = [json.dumps(order.describe()) for order in orders]
     assert len(set(texts)) == len(texts)
+
+
+def test_keyed_permutation_is_that_of_the_first_epoch() -> None:
+    positions = np.arange(9, dtype=np.uint64)
+    assert keyed_permutation(9, 5).at_many(positions).tolist() == all_of(Shuffled(Whole(9), 5))

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tfrkit._limits import LIMITS
+from tfrkit.batches.survey import Surveyed
 from tfrkit.container.records import Stretch
 from tfrkit.container.shards import Shard
-from tfrkit.errors import StorageError
+from tfrkit.errors import LimitError, StorageError
 from tfrkit.passes.check import check_stretch, cut_shard, holds_examples
 from tfrkit.storage.memory import MemoryReader
 from tfrkit.testing.corruption import flip, frame_offsets, make_frame, truncate
@@ -165,3 +166,11 @@ def test_check_ends_at_the_next_step_when_it_is_stopped(monkeypatch: pytest.Monk
 def test_shard_of_other_records_does_not_hold_examples() -> None:
     assert holds_examples(Shard(MemoryReader(FRAMES)))
     assert not holds_examples(Shard(MemoryReader(write_frames([b"hello", b"world"]))))
+
+
+def test_shard_with_too_many_names_holds_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> int:
+        raise LimitError("too many names")
+
+    monkeypatch.setattr(Surveyed, "add_shard", refuse)
+    assert holds_examples(Shard(MemoryReader(make_frame(b"x"))))

@@ -140,6 +140,10 @@ def test_meaning_of_a_sidecar_that_decodes_differently_stays(tmp_path: Path) -> 
     described = Schema({"pixels": PIXELS["pixels"].replace(meaning="a picture")})
     write_dataset(tmp_path / "tfrkit.json", {"a": None}, described)
     assert Sidecars(paths).refine(InferredSchema(PLAIN, []))["pixels"].meaning == "a picture"
+    write_dataset(tmp_path / "tfrkit.json", {"a": None}, PIXELS)
+    assert Sidecars(paths).refine(InferredSchema(PLAIN, []))["pixels"].meaning == "uint8 raw bytes (2, 3)"
+    write_dataset(tmp_path / "tfrkit.json", {"a": None}, Schema({"pixels": Spec("bytes", logical="image")}))
+    assert Sidecars(paths).refine(InferredSchema(PLAIN, []))["pixels"].meaning == "raw bytes, 6 each"
 
 
 def test_schemas_that_differ_refine_only_what_they_agree_about(tmp_path: Path) -> None:
