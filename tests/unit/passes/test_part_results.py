@@ -76,6 +76,7 @@ def test_value_that_is_no_result_is_refused(value):
         {"object": ["subprocess:Popen", {"dict": []}]},
         {"object": ["tfrkit.storage.local:os", {"dict": []}]},
         {"object": ["tfrkit.ops.count:count_records", {"dict": []}]},
+        {"object": ["tfrkit.passes.parts:LocalEngine", {"dict": []}]},
         {"object": ["tfrkit.none:x", {"dict": []}]},
         {"row": ["tfrkit.storage.options:StorageOptions", []]},
         {"array": ["|O", [1], "AAAAAAAAAAA="]},

@@ -12,6 +12,10 @@ from tfrkit.pictures.picture import Box, PictureReader, fit_size, resize_nearest
 from tfrkit.sidecars.class_names import ClassNames
 
 
+def make_reader(schema: Schema, **given: str) -> PictureReader:
+    return PictureReader(schema, find_picture_features(schema, **given), ClassNames.of_schema(schema, None), side=8)
+
+
 def test_boxes_of_tfds_have_their_vertical_sides_first() -> None:
     names = ("a", "b", "c", "d", "e")
     schema = Schema(
@@ -51,10 +55,25 @@ def test_nearest_takes_the_middle_of_each_pixel() -> None:
 
 def test_mask_of_another_size_is_the_cause() -> None:
     schema = Schema({"image": ("uint8", (4, 4, 3)), "mask": "image"})
-    reader = PictureReader(
-        schema, find_picture_features(schema, mask="mask"), ClassNames.of_schema(schema, None), side=8
-    )
+    reader = make_reader(schema, mask="mask")
     image = np.zeros((4, 4, 3), np.uint8)
     assert reader.read({"image": image, "mask": encode_indices(np.ones((4, 4), np.uint8))}).cause is None
     cause = reader.read({"image": image, "mask": encode_indices(np.ones((5, 4), np.uint8))}).cause
     assert cause is not None and "4x5" in cause
+
+
+@pytest.mark.parametrize(
+    ("words", "caption"), [([b"a", b"b"], "ab"), ([b"a"], "a"), ([b"ab"], "ab"), ([b"a", b"bc"], "a, bc")]
+)
+def test_labels_of_one_character_are_a_text(words: list[bytes], caption: str) -> None:
+    schema = Schema({"image": ("uint8", (4, 4, 3)), "label": Spec("bytes", (None,), logical="text")})
+    reader = make_reader(schema, label="label")
+    assert reader.read({"image": np.zeros((4, 4, 3), np.uint8), "label": words}).label == caption
+
+
+def test_classes_of_a_mask_are_named_by_their_size() -> None:
+    schema = Schema({"image": ("uint8", (4, 4, 3)), "mask": "image"})
+    reader = make_reader(schema, mask="mask")
+    mask = np.array([[2, 2, 2, 2], [9, 9, 9, 9], [9, 1, 1, 0], [0, 0, 0, 255]], np.uint8)
+    read = reader.read({"image": np.zeros((4, 4, 3), np.uint8), "mask": encode_indices(mask)})
+    assert read.label == "9, 2, 1"

@@ -75,7 +75,9 @@ def test_picture_and_fault_look_as_they_should() -> None:
     assert [sheet.image.getpixel(layout.locate(place)) for place in (0, 1)] == [(9, 9, 9), FAULT]
 
 
-@pytest.mark.parametrize(("color", "is_dark"), [((0, 255, 0), True), ((0, 0, 255), False), ((255, 0, 0), False)])
+@pytest.mark.parametrize(
+    ("color", "is_dark"), [((0, 255, 0), True), ((0, 200, 198), False), ((0, 0, 255), False), ((255, 0, 0), False)]
+)
 def test_name_of_a_box_contrasts_with_its_colour(color: tuple[int, int, int], is_dark: bool) -> None:
     sheet, layout = Sheet(SheetLayout(1, 1, 128)), SheetLayout(1, 1, 128)
     box = Box(0.1, 0.3, 0.9, 0.9, "MMMMMM", color, 0)
