@@ -22,8 +22,9 @@ import torch_process as process  # noqa: E402
 from torch_process import BATCH, NUM_ROWS, SEED, ids_of, write_dataset  # noqa: E402
 
 import tfrkit as tfr  # noqa: E402
+from tfrkit.codec.columns import BytesColumn  # noqa: E402
 from tfrkit.feeds.torch import TorchRows  # noqa: E402
-from tfrkit.feeds.torch_tensors import RaggedTensor, convert_batch  # noqa: E402
+from tfrkit.feeds.torch_tensors import Packing, RaggedTensor, convert_batch, view_slot  # noqa: E402
 
 SEQUENCES = tfr.Schema({"id": "int64"}, feature_lists={"frame": "bytes", "words": ("int64", (None,))})
 SCRIPT = Path(process.__file__)
@@ -547,3 +548,14 @@ def test_failed_consumer_ends_at_once_and_leaves_nothing(folder: Path, workers: 
     assert child.returncode == 1
     assert errors.rstrip().endswith("ValueError: the consumer failed")
     wait_for_end(json.loads(output.splitlines()[0]))
+
+
+@pytest.mark.parametrize("rows", [slice(0, 3), slice(1, 3), slice(1, 2), slice(0, 0)])
+def test_packed_bytes_are_those_of_the_column(rows: slice) -> None:
+    column = BytesColumn.from_values([b"a", b"", b"bcd"])[rows]
+    packing = Packing({"x": column, "n": np.arange(5)})
+    block = np.zeros(packing.nbytes, np.uint8)
+    packing.copy_to(block)
+    slots = packing.contents["x"]
+    data, offsets = view_slot(block, slots.data), view_slot(block, slots.offsets)
+    assert list(BytesColumn(data, offsets)) == [b"a", b"", b"bcd"][rows]

@@ -219,3 +219,21 @@ def test_bench_without_a_gpu_says_so_in_one_sentence(photos: str, monkeypatch: p
     ds = tfr.open(photos)
     verdict = time_gpu(list(ds.records()), ds.schema).verdict
     assert verdict == "not with a GPU: PyTorch sees none, the CPU decodes"
+
+
+@pytest.mark.parametrize("shapes", [[(60, 50), (30, 50)], [(60, 50), (60, 20)], [(60, 50), (60, 50)]])
+def test_two_images_that_share_a_side_are_those_of_the_cpu(tmp_path: Path, device: str, shapes: list[Any]) -> None:
+    path = write(tmp_path / "two.tfrecord", [make_photo(*shape, seed=n) for n, shape in enumerate(shapes)])
+    options = {"size": SIZE, "reduced": False}
+    [expected] = tfr.open(path).decode(image=options).batch(2).to_torch()
+    [given] = tfr.open(path).decode(image=options, device=device).batch(2).to_torch()
+    assert (given["image"].int() - expected["image"].int()).abs().max() <= 1
+
+
+@pytest.mark.parametrize("level", [0, 255])
+def test_black_and_white_stay_so(tmp_path: Path, device: str, level: int) -> None:
+    file = io.BytesIO()
+    Image.new("RGB", (50, 60), (level, level, level)).save(file, "JPEG")
+    path = write(tmp_path / "plain.tfrecord", [file.getvalue()] * 2)
+    [given] = tfr.open(path).decode(image={"size": SIZE, "reduced": False}, device=device).batch(2).to_torch()
+    assert given["image"].unique().tolist() == [level]

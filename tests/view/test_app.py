@@ -15,6 +15,7 @@ from PIL import Image
 from talk import Connect, encode, make_row, read_events, read_tiles, select
 
 import tfrkit
+from tfrkit.view.app import dump
 
 pytest.importorskip("starlette")
 IMAGE = quote("image/encoded", safe="")
@@ -330,3 +331,8 @@ def test_count_of_a_counted_dataset_is_one_event(pictures: str, connect: Connect
     assert read_events(connect(pictures), "/api/count") == [
         ("count", {"d": 0, "count": 12, "records": 12, "is_complete": True})
     ]
+
+
+def test_json_never_has_what_is_no_json() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        dump({"x": float("nan")})

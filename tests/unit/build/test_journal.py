@@ -10,6 +10,7 @@ from tfrkit.build.journal import (
     BadItem,
     Journal,
     ShardResult,
+    _join_lines,
     add_facts,
     drop_done,
     read_done,
@@ -18,6 +19,7 @@ from tfrkit.build.journal import (
     write_done,
     write_inputs,
 )
+from tfrkit.codec.columns import BytesColumn
 from tfrkit.errors import StorageError
 from tfrkit.images.encode import ImageFact
 from tfrkit.sources.base import Items, ItemsBuilder
@@ -189,3 +191,8 @@ def test_facts_of_workers_are_added_up():
     total = {"image": Counter({PNG: 1})}
     add_facts(total, {"image": Counter({PNG: 2, JPEG: 1}), "mask": Counter({PNG: 1})})
     assert total == {"image": {PNG: 3, JPEG: 1}, "mask": {PNG: 1}}
+
+
+def test_inputs_of_unknown_size_are_listed_with_none() -> None:
+    items = Items(2, keys=BytesColumn.from_values([b"a", b"b\nc"]))
+    assert _join_lines(items, 0, stamps=True) == b"0\t0\ta\n0\t0\tb\\nc\n"

@@ -123,3 +123,10 @@ def test_store_that_ignores_conditions_is_refused_before_the_first_shard(store: 
     with pytest.raises(StorageError, match="ignores conditions of requests"):
         build("0/2")
     assert not any(".tfrecord" in key for key in store.objects)
+
+
+@pytest.mark.parametrize("name", ["features.json", "dataset_info.json"])
+def test_part_refuses_a_folder_with_the_sidecars_of_another_dataset(store: FakeStore, name: str) -> None:
+    store.put(f"out/{name}", b"{}", "anything")
+    with pytest.raises(StorageError, match="out"):
+        build("0/2")

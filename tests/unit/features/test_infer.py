@@ -257,3 +257,12 @@ def test_infer_report_is_plain_json() -> None:
     ]
     assert (report[0]["name"], report[0]["min_value"], report[0]["max_value"]) == ("\udcff\0", "-inf", "inf")
     assert (report[1]["min_value"], report[1]["max_value"]) == (None, None)
+
+
+def test_infer_reports_sizes_of_bytes_alone() -> None:
+    _, report = infer_one(count(kind=BYTES, min_bytes=3, max_bytes=9))
+    assert (report["min_bytes"], report["max_bytes"]) == (3, 9)
+    _, report = infer_one(count())
+    assert (report["min_bytes"], report["max_bytes"]) == (None, None)
+    _, report = infer_one(count(kind=BYTES, num_values=0, min_length=0, max_length=0))
+    assert (report["min_bytes"], report["max_bytes"]) == (None, None)
