@@ -15,7 +15,6 @@ from PIL import Image
 from talk import Connect, encode, make_row, read_events, read_tiles, select
 
 import tfrkit
-from tfrkit.view.app import dump
 
 pytest.importorskip("starlette")
 IMAGE = quote("image/encoded", safe="")
@@ -334,5 +333,7 @@ def test_count_of_a_counted_dataset_is_one_event(pictures: str, connect: Connect
 
 
 def test_json_never_has_what_is_no_json() -> None:
+    from tfrkit.view.app import dump
+
     with pytest.raises(ValueError, match="not JSON compliant"):
         dump({"x": float("nan")})

@@ -15,6 +15,7 @@ from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError, TfrkitError
 from tfrkit.testing.commands import run_command
 from tfrkit.testing.corruption import flip, frame_offsets, truncate
+from tfrkit.view.describe import _describe_value
 from tfrkit.view.opened import Opened
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
@@ -229,3 +230,19 @@ def test_feature_that_the_schema_lacks_is_still_shown(tmp_path: Path, connect: C
     assert (shown["label"]["values"], shown["late"]["value"]) == ([4999], "a text")
     assert client.get("/raw/4999?feature=late").content == b"a text"
     assert [feature["name"] for feature in client.get("/api/record/4998").json()["features"]] == ["label"]
+
+
+def test_split_of_a_record_is_that_of_its_shard(tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"x-{split}.tfrecord") for split in ("test", "train")]
+    for path in paths:
+        with tfrkit.Writer(path) as writer:
+            writer.write({"x": 1})
+            writer.write({"x": 2})
+    opened = Opened(paths)
+    assert [opened.find_split(record) for record in range(4)] == ["test", "test", "train", "train"]
+    opened.close()
+
+
+def test_value_that_is_missing_is_not_cut(plain: Path) -> None:
+    for value in (None, b"x", [1, 2]):
+        assert _describe_value("x", "", value, None, 0, {})["is_cut"] is False

@@ -266,3 +266,8 @@ def test_damage_in_the_report_leads_to_its_place(folder: Path, connect: Any) -> 
     (finding,) = read_events(client, "/api/report")[-1][1]["findings"]
     assert finding["number"] == 3
     assert client.get("/api/record/3").json()["damage"]["offset"] == frame_offsets(data)[3]
+
+
+def test_classes_of_equal_size_have_no_rarest(tmp_path: Path) -> None:
+    assert read(write(tmp_path / "x.tfrecord", [make_row(number, number % 2) for number in range(4)]))["rarest"] is None
+    assert read(write(tmp_path / "y.tfrecord", [make_row(number, 1) for number in range(4)]))["rarest"] is None
