@@ -11,7 +11,7 @@ import pytest
 
 from tfrkit import BytesColumn, Ragged, Writer
 from tfrkit.codec.coerce import Coercer, Floats
-from tfrkit.codec.encode_columns import encode_columns
+from tfrkit.codec.encode_columns import check_columns, encode_columns
 from tfrkit.errors import ShapeError
 
 DTYPES = "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 bool complex64 complex128".split()
@@ -219,3 +219,14 @@ def test_integer_beyond_int64_raises(column: Any) -> None:
 def test_float_that_would_round_raises(column: Any) -> None:
     with pytest.raises(ValueError, match="feature 'a' would round 0.1 to"):
         encode(a=column)
+
+
+class Lazy:
+    def collect(self) -> None: ...
+
+
+@pytest.mark.parametrize(("columns", "has_hint"), [(Lazy(), True), ([1], False)])
+def test_rows_that_are_not_computed_are_refused_with_a_hint(columns: object, has_hint: bool) -> None:
+    with pytest.raises(TypeError, match="columns expected a dict of columns, got") as caught:
+        check_columns(columns)
+    assert ("collect() them first" in str(caught.value)) == has_hint

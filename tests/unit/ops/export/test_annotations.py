@@ -244,12 +244,12 @@ def test_coco_without_splits_is_one_file(tmp_path: Path) -> None:
         "image/encoded": encode(),
         "image/filename": "x.jpg",
         **{f"image/object/bbox/{side}": np.array([0.1 + 0.5 * (side[1:] == "max")], np.float32) for side in SIDES},
-        "image/object/class/text": ["cat"],
+        "image/object/class/text": ["猫"],
     }
     export_coco(write_rows(tmp_path / "a.tfrecord", [row]), tmp_path / "back")
     assert files_of(tmp_path / "back") == {"annotations.json", "images/x.jpg"}
-    content = json.loads((tmp_path / "back/annotations.json").read_text())
-    assert content["categories"] == [{"id": 1, "name": "cat", "supercategory": ""}]
+    text = (tmp_path / "back/annotations.json").read_text(encoding="utf-8")
+    assert json.loads(text)["categories"] == [{"id": 1, "name": "猫", "supercategory": ""}] and "猫" in text
     tfrkit.build(tfrkit.sources.coco(str(tmp_path / "back")), tmp_path / "two", jobs=1)
 
 
