@@ -101,7 +101,7 @@ class Limits:
     max_features: int = 20_000  # more are refused: each name takes memory, and every record may have a new one
     max_findings: int = 10_000  # per kind; a report must not be larger than the dataset
     max_neighbours: int = 4096  # images that an image is compared with, among those that share a part of its hash
-    min_shuffle_nbytes: int = 64 << 20  # less memory is refused
+    min_shuffle_nbytes: int = 64_000_000  # less memory is refused
     max_buckets: int = 512  # of a shuffle
     gathered_nbytes: int = 256 << 20  # of a query, from the workers of a cluster to one machine; more is refused
     run_stretch_nbytes: int = 1 << 20  # of a bucket in a run of a shuffle on a cluster: longer than a seek takes

@@ -32,6 +32,17 @@ def test_stats_prints_a_table_for_each_kind_of_feature(tfr, sample: Path) -> Non
     assert words.split()[:3] == ["text", "bytes", "90.0%"]
 
 
+def test_feature_of_few_records_is_not_shown_as_one_of_none_or_all(tfr, tmp_path: Path) -> None:
+    rows = [{b"a": ("int64", [1])} for _ in range(3000)]
+    rows[7] = {b"b": ("int64", [1])}
+    (tmp_path / "x.tfrecord").write_bytes(write_frames(map(encode_example, rows)))
+    lines = tfr("stats", "x.tfrecord").lines
+    assert [line.split()[:3] for line in lines if line[:2] in ("a ", "b ")] == [
+        ["a", "int64", ">99.9%"],
+        ["b", "int64", "<0.1%"],
+    ]
+
+
 def test_bars_are_ascii_where_the_encoding_lacks_blocks(tfr, sample: Path) -> None:
     out = tfr("stats", "sample.tfrecord", env={"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}).out
     assert out.isascii()

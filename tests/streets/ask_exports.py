@@ -92,8 +92,10 @@ def ask_webdataset(made: Made, folder: Path) -> Facts:
 
 
 def ask_webdataset_back(made: Made, folder: Path) -> Facts:
-    run_tfr("export", "webdataset", made.path, "-o", folder / "out.tar", "--quiet")
-    return _build_back(made, folder, "webdataset", folder / "out.tar")
+    """Archives are named for their splits, which can be kept."""
+    out = folder / ("out" if len(made.splits) > 1 else "out.tar")
+    run_tfr("export", "webdataset", made.path, "-o", out, "--quiet")
+    return _build_back(made, folder, "webdataset", out, *(["--split-names"] if len(made.splits) > 1 else []))
 
 
 def ask_images_back(made: Made, folder: Path) -> Facts:
@@ -137,7 +139,7 @@ def _build_back(made: Made, folder: Path, kind: str, source: Path, *options: obj
     run_tfr("build", kind, source, "-o", out, "--order", "source", "--jobs", 1, "--quiet", *options)
     ds = tfr.open(out)
     rows = [freeze_row(row, made.truth.features) for row in ds]
-    splits = dict(ds.splits) if len(made.splits) > 1 and kind not in ("table", "arrays", "webdataset") else None
+    splits = dict(ds.splits) if len(made.splits) > 1 and kind not in ("table", "arrays") else None
     return Facts(rows, is_ordered=False, count=len(ds), splits=splits)
 
 

@@ -14,7 +14,7 @@ from tfrkit.batches.access import Records
 from tfrkit.batches.state import fingerprint_dataset
 from tfrkit.batches.stream import read_batches
 from tfrkit.batches.survey import find_schema, sample_schema
-from tfrkit.codec.columns import BytesColumn
+from tfrkit.codec.columns import BytesColumn, Ragged
 from tfrkit.codec.decode import Decoder
 from tfrkit.container.records import Policy
 from tfrkit.container.shard_list import ShardList
@@ -162,8 +162,15 @@ class ShardSet:
             drop_last=False,
             threads=1,
         )
-        for batch, _ in batches:
+        num_read = 0
+        missing: list[int] = []
+        for batch, num_rows in batches:
             column = batch.get("context", batch)[name]
+            if isinstance(column, Ragged) and self.schema[name].shape == ():
+                missing += (num_read + np.flatnonzero(np.asarray(column.lengths) == 0)).tolist()
+            num_read += num_rows
+            if missing:
+                continue
             if isinstance(column, BytesColumn):
                 column = np.asarray(column)
             if not isinstance(column, np.ndarray) or column.ndim != 1:
@@ -171,9 +178,16 @@ class ShardSet:
                     f"feature {name!r} expected one value in every record, got "
                     f"{self.schema[name].kind} values of shape {self.schema[name].shape}",
                     shard=self.files[0],
-                    hint=f"see where it is missing: tfr info {self.files[0]}",
+                    hint=f"see what is there: tfr info {self.files[0]}",
                 )
             pieces.append(column)
+        if missing:
+            raise ShapeError(
+                f"feature {name!r} expected one value in every record, "
+                f"it is missing in {len(missing):,} of {num_read:,}",
+                record=missing[0],
+                hint=f"see what is there: tfr info {self.files[0]}",
+            )
         column = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
         num_records = len(self.records)
         if len(column) != num_records:

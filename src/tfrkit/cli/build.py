@@ -12,6 +12,7 @@ from tfrkit.cli import build_options as opt
 from tfrkit.cli.build_report import print_report
 from tfrkit.cli.build_sources import SOURCES
 from tfrkit.cli.exit_codes import ExitCode
+from tfrkit.cli.groups import Commands
 from tfrkit.cli.hints import read_flags
 from tfrkit.cli.options import spread_groups
 from tfrkit.cli.output import print_json, print_line, say
@@ -34,7 +35,7 @@ splits (records, shards, nbytes), counts, notes; with --dry-run also dry_run and
 
 def make_build_app(guard: Callable[[Callable[..., int]], Callable[..., None]], only: str | None = None) -> typer.Typer:
     """Make the group of sub-commands, or of the one called `only`; a source's own options precede the shared ones."""
-    app = typer.Typer(name="build", help=HELP, no_args_is_help=True, rich_markup_mode=None)
+    app = typer.Typer(name="build", cls=Commands, help=HELP, no_args_is_help=True, rich_markup_mode=None)
     named = {source.__name__.replace("_", "-"): source for source in SOURCES}
     for name in [only] if only in named else list(named):
         app.command(name, help=named[name].__doc__)(guard(make_command(named[name])))

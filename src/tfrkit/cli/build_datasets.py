@@ -179,7 +179,7 @@ def tfrecord(
       tfr build tfrecord old/ -o new/ --split test=.1 --compression gzip
 
     Any kind of record and any compression. Both checksums of every record are compared. The order is kept unless
-    records are split.
+    records are split. Splits that the files name are combined unless --split-names is given.
     """
 
 
@@ -189,6 +189,7 @@ def webdataset(
         typer.Argument(metavar="PATH...", help="Tar files, globs, folders.", show_default=False),
         opt.one_or_all,
     ],
+    split_names: SplitNames = False,
     floats: opt.Floats = "ask",
     *,
     images: opt.Images,
@@ -203,5 +204,5 @@ def webdataset(
     images become image/encoded with image/format, image/height, image/width, image/channels; .cls image/class/label;
     .txt text; .json one feature per key, json/<key>; .npy an array; anything else its bytes, under its suffix. Links
     and names that point outside the archive are refused; nothing is unpickled. The order is kept unless samples are
-    split.
+    split. Splits that the files name are combined unless --split-names is given.
     """

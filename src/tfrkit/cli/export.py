@@ -8,6 +8,7 @@ import typer
 
 from tfrkit.cli.export_pictures import PICTURE_KINDS
 from tfrkit.cli.export_tables import TABLE_KINDS
+from tfrkit.cli.groups import Commands
 
 HELP = """Write a dataset as images, tables or annotations.
 
@@ -27,7 +28,7 @@ num_renamed, notes.
 
 def make_export_app(guard: Callable[[Callable[..., int]], Callable[..., None]]) -> typer.Typer:
     """Make the group of sub-commands."""
-    app = typer.Typer(name="export", help=HELP, no_args_is_help=True, rich_markup_mode=None)
+    app = typer.Typer(name="export", cls=Commands, help=HELP, no_args_is_help=True, rich_markup_mode=None)
     for name, kind in {**PICTURE_KINDS, **TABLE_KINDS}.items():
         app.command(name, help=kind.HELP)(guard(kind.run))
     return app

@@ -16,6 +16,7 @@ import typer
 from tfrkit._version import VERSION
 from tfrkit.cli.endings import Terminated, raise_when_asked_to_end
 from tfrkit.cli.exit_codes import ExitCode, code_of_error, list_codes
+from tfrkit.cli.groups import Commands
 from tfrkit.cli.hints import Flag, explain, read_flags
 from tfrkit.cli.options import Json, Quiet, spread_groups
 from tfrkit.cli.output import get_verdict, print_error, say
@@ -61,6 +62,7 @@ def make_app(only: str | None = None, source: str | None = None) -> typer.Typer:
     """Make the application with all subcommands, or with the command `only`; `source` limits `build` to one source."""
     app = typer.Typer(
         name="tfr",
+        cls=Commands,
         help=HELP,
         no_args_is_help=True,
         # Typer's own completion edits the start files of the shell; `tfr completion` prints a script.

@@ -23,7 +23,7 @@ that everything is read and written in long runs. Bytes of records do not change
 {JSON_HELP}
 """
 
-Memory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="Approximate memory limit, from 64MiB.")]
+Memory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="Approximate memory limit, from 64MB.")]
 
 
 def run(

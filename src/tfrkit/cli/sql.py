@@ -48,7 +48,7 @@ Binary = Annotated[
 ]
 Timeout = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", help="Stop the query after this time.")]
 Memory = Annotated[
-    str | None, typer.Option("--memory", metavar="SIZE", help="Memory limit of the query, from 32MiB, such as 2GB.")
+    str | None, typer.Option("--memory", metavar="SIZE", help="Memory limit of the query, from 32MB, such as 2GB.")
 ]
 
 

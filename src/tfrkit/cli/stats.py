@@ -282,11 +282,25 @@ def print_comparison(comparison: dict[str, Any]) -> None:
     print_table(("feature", "split", "mean", f"differs from {reference}"), rows, right=("mean",))
 
 
+def show_share(count: int, total: int) -> str:
+    """Return a share in percent, of which neither none nor all is shown for some.
+
+    Example:
+        >>> show_share(1, 20000), show_share(19999, 20000), show_share(1, 4), show_share(0, 4)
+        ('<0.1%', '>99.9%', '25.0%', '0.0%')
+    """
+    if 0 < count < total / 1000:
+        return "<0.1%"
+    if total > count > total - total / 1000:
+        return ">99.9%"
+    return f"{count / total:.1%}" if total else "0.0%"
+
+
 def head_cells(feature: dict[str, Any], records: int) -> tuple[str, str, str, str]:
     """Return name, type, presence and lengths: the first columns of every table."""
     # In a feature list, single steps may be unset, not records.
     num_set = feature["present"] - (0 if feature["list"] else feature["unset"])
-    present = "all" if num_set == records else f"{num_set / records:.1%}"
+    present = "all" if num_set == records else show_share(num_set, records)
     length = show_span(feature["lengths"]) if feature["lengths"] is not None else ""
     if feature["frames"] is not None:
         length = f"{show_span(feature['frames'])} x {length}"

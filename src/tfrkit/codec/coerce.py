@@ -224,7 +224,7 @@ class Coercer:
             raise self.make_error(
                 OverflowError,
                 name,
-                f"expected a number that fits in float32, got {wide[overflown][0]!r}",
+                f"expected a number that fits in float32, got {wide[overflown][0].item()!r}",
                 'keep it exactly: Writer(..., floats="float64")',
             )
         if must_be_exact:

@@ -22,18 +22,25 @@ def split_by(
     hash_by: str | None,
 ) -> tuple[dict[str, Order], list[str]]:
     """Return the parts, and notes for the user. `read_column` returns a feature in the order of `base`."""
+
+    def read(name: str) -> Any:
+        values = read_column(name)
+        if getattr(values, "dtype", None) is not None and values.dtype.kind == "f":
+            raise TypeError(f"feature {name!r} expected integers or bytes, got {values.dtype}")
+        return values
+
     if hash_by is not None:
         if stratify is not None or group is not None:
             raise ValueError("hash_by cannot be combined with stratify or group")
-        orders = split_hashed(base, parts, read_column(hash_by), seed)
+        orders = split_hashed(base, parts, read(hash_by), seed)
         return orders, [f"{name}: {order.size} of {base.size} rows" for name, order in orders.items()]
     if group is not None:
-        labels = None if stratify is None else read_column(stratify)
-        groups = read_column(group)
+        labels = None if stratify is None else read(stratify)
+        groups = read(group)
         made = split_grouped(base, parts, groups, seed, labels=labels)
         found = check_groups(made.parts, groups, base)
         shown = ", ".join(f"{name} {count}" for name, count in found.items())
         return made.parts, [f"no {group} is in two parts: {shown}", *made.describe()]
     if stratify is not None:
-        return split_stratified(base, parts, read_column(stratify), seed), []
+        return split_stratified(base, parts, read(stratify), seed), []
     return split_order(base, parts, seed), []

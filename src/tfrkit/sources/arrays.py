@@ -19,10 +19,17 @@ from tfrkit.features.spec import Spec
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
 from tfrkit.sources.base import ColumnReader, Items, Scan, fingerprint_file
 from tfrkit.sources.description import DescribedSource
+from tfrkit.sources.walk import require_file
 from tfrkit.storage.local import open_to_read
 from tfrkit.storage.resolve import expand_home
 
 _Array = np.ndarray[Any, Any]
+# How `tfr export npz` stores values that are missing or vary in number or length.
+_RAGGED = ("/row_splits", "/offsets")
+_OF_EXPORT = (
+    "tfr export npz stores features that are missing or vary in length this way; "
+    "to build from an export: tfr export parquet, then tfr build table"
+)
 _LOCAL_HEADER_NBYTES = 30  # local header of a zip member, without its name and extra field
 
 
@@ -75,8 +82,7 @@ class Arrays(DescribedSource):
             stored, fingerprint = _spool_arrays(self.data, scratch)
         else:
             path = self.title
-            if not os.path.isfile(path):
-                raise SourceError("expected a .npy or .npz file, got " + _what_is(path), shard=path)
+            require_file(path, "a .npy or .npz file")
             stored = _find_arrays(path, scratch)
             fingerprint, stamp = fingerprint_file(path)
         num_rows = self._check_arrays(stored)
@@ -109,7 +115,10 @@ class Arrays(DescribedSource):
             lengths[name] = array.shape[0]
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
-            raise SourceError(f"arrays expected one length, got {listed}", shard=self.title)
+            is_export = any(name.endswith(_RAGGED) for name in lengths)
+            raise SourceError(
+                f"arrays expected one length, got {listed}", shard=self.title, hint=_OF_EXPORT if is_export else None
+            )
         return next(iter(lengths.values()))
 
     def _make_spec(self, name: str, array: StoredArray) -> Spec:
@@ -219,7 +228,3 @@ def _spool_arrays(arrays: Mapping[str, Any], scratch: str) -> tuple[dict[str, St
         digest.update(f"{name}\0{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
     return stored, digest.hexdigest()[:32]
-
-
-def _what_is(path: str) -> str:
-    return "a folder" if os.path.isdir(path) else "nothing there" if not os.path.exists(path) else "no file"

@@ -16,17 +16,17 @@ from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions
+from tfrkit.orders.split_names import WORDS
 from tfrkit.sources.base import Facts, Item, Problem, Scan
 from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.image_features import ImageReader, image_row, image_specs
-from tfrkit.sources.walk import describe_dangling, find_dangling, find_images, require_folder
+from tfrkit.sources.walk import describe_dangling, find_dangling, find_images, holds_outputs, require_folder
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.lookup import list_folders
 
 _NOT_KEPT = -2
 _NO_FOLDER = "image is not in a class folder"
-_SPLIT_WORDS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"})
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class ClassFolders(DescribedSource):
             return load_classes(self.classes, label_offset=self.label_offset or None, first=0), []
         with_images = {folder.split("/")[depth] for folder in found if _depth_of(folder) > depth}
         if depth == 0:
-            if with_images and {name.lower() for name in with_images} <= _SPLIT_WORDS:
+            if with_images and {name.lower() for name in with_images} <= WORDS:
                 raise SourceError(
                     f"class folders are named {', '.join(sorted(with_images))}, which are names of splits",
                     shard=self.title,
@@ -130,9 +130,13 @@ class ClassFolders(DescribedSource):
                         Step("if these are classes: {classes}", classes=...),
                     ),
                 )
-            folders = set(list_folders(self.title))
+            others = set(list_folders(self.title)) - with_images
             # An empty folder is a class, too, so that adding images to it later does not shift the ids of the others.
-            empty = sorted(name for name in folders - with_images if not name.startswith((".", "_")))
+            empty = sorted(
+                name
+                for name in others
+                if not name.startswith((".", "_")) and not holds_outputs(os.path.join(self.title, name))
+            )
             return make_class_map([*with_images, *(empty if with_images else ())], offset=self.label_offset), empty
         return make_class_map(with_images, offset=self.label_offset), []
 

@@ -31,6 +31,7 @@ _FROM_LIST = "jq -c '.[]' makes lines of the objects of a list"
 _WORDS: dict[str, str] = {
     "int64": "integers", "float": "numbers", "text": "text", "bytes": "bytes", "tensor": "tensors"
 }  # fmt: skip
+_NO_TEXT = {(kind, is_list) for kind in ("bytes", "tensor") for is_list in (False, True)}
 
 
 @dataclass
@@ -51,6 +52,11 @@ class JsonColumn:
         if len(lines) < _MAX_PLACES:
             lines.append(line)
 
+    @property
+    def can_be_text(self) -> bool:
+        """Whether all values can be stored as text: none are bytes or tensors, and all or none are lists."""
+        return len({is_list for _, is_list in self.kinds}) == 1 and not self.kinds.keys() & _NO_TEXT
+
     def decide(self, wanted: str | None = None) -> tuple[JsonKind, bool] | None:
         """Return (kind, is a list), or None if no line has a value; raises ValueError(reason, lines) if lines differ.
 
@@ -64,7 +70,7 @@ class JsonColumn:
             raise ValueError(f"expected lists or single values in all lines, got both; {what}", self.kinds[rare])
         is_list = next(iter(self.kinds))[1]
         names: set[JsonKind] = {kind for kind, _ in self.kinds}
-        if wanted == "text" and not names & {"bytes", "tensor"}:
+        if wanted == "text" and self.can_be_text:
             return "text", is_list
         if wanted is not None:
             fitting = {"text": {"text"}, "float": {"int64", "float"}, "int64": {"int64"}}[wanted]

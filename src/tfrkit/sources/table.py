@@ -17,7 +17,7 @@ from tfrkit._types import Int64Array, Row
 from tfrkit.codec.arrow_streams import NO_VALUES
 from tfrkit.codec.coerce import Floats
 from tfrkit.codec.columns import PRESENT, Ragged
-from tfrkit.errors import SourceError
+from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
@@ -195,7 +195,11 @@ class Table(DescribedSource):
                 split=_pick(scan.items.splits, row),
             )
         places = table.places(sorted(problems)[:_MAX_NAMED])
-        scan.problems += [Problem(places.get(row, f"row {row}"), reason) for row, reason in problems.items()]
+        hint = Hint(Step("name the folder where paths start: {image_root}", image_root=...))
+        kind = "images cannot be opened"
+        scan.problems += [
+            Problem(places.get(row, f"row {row}"), reason, kind=kind, hint=hint) for row, reason in problems.items()
+        ]
         features = dict(scan.schema.features) if scan.schema is not None else {}
         optional = column.has_missing
 

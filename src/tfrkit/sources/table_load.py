@@ -10,6 +10,7 @@ from tfrkit.sources.table_arrow import load_arrow_file, load_memory
 from tfrkit.sources.table_options import TableOptions
 from tfrkit.sources.table_spool import LoadedTable, TableSpooler
 from tfrkit.sources.table_text import load_csv, load_json_lines
+from tfrkit.sources.walk import require_file
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import describe_os_error
 from tfrkit.storage.inputs import copy_of, fetch_input
@@ -28,9 +29,8 @@ def load_table(data: Any, options: TableOptions, scratch: str) -> LoadedTable:
             fetch_input(data, scratch)
         except OSError as error:
             raise SourceError(f"cannot open, {describe_os_error(error)}", shard=data) from None
-    elif not os.path.isfile(data):
-        what = "a folder" if os.path.isdir(data) else "nothing"
-        raise SourceError(f"expected a CSV, JSON lines, Parquet or Arrow file, got {what}", shard=data)
+    else:
+        require_file(data, "a CSV, JSON lines, Parquet or Arrow file")
     kind = find_table_format(data) if options.format == "auto" else options.format
     if kind == "csv":
         return load_csv(data, options, spooler)

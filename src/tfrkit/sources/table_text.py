@@ -128,7 +128,8 @@ def load_json_lines(path: str, options: TableOptions, spooler: TableSpooler) -> 
             reason, lines = error.args
             shown = ", ".join(map(str, lines))
             reason = f"{reason} in lines {shown}"
-            problems.append(Problem(f"{path}, column {name!r}", reason, blocking=True, input=None))
+            hint = Hint(Step("take all as text: {types}", types={name: "text"})) if column.can_be_text else ""
+            problems.append(Problem(f"{path}, column {name!r}", reason, blocking=True, input=None, hint=hint))
             continue
         if decided is None:
             empty.append(name)

@@ -22,6 +22,7 @@ from tfrkit.container.shards import Shard, find_shards, note_missing_shards
 from tfrkit.errors import ContainerError, SourceError
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.sources.base import Items, RecordReader, Scan, fingerprint_file
+from tfrkit.sources.split_files import FileSplits
 from tfrkit.storage.memory import MemoryReader
 from tfrkit.storage.resolve import require_local_address
 
@@ -77,9 +78,11 @@ class TFRecords:
         table = np.stack([np.concatenate(offsets), np.concatenate(stops)]) if paths else np.empty((2, 0), np.int64)
         np.save(os.path.join(scratch, "frames.npy"), table)
         sidecars = Sidecars(paths)
-        names, splits = self._split(sidecars, counts)
+        split = FileSplits(sidecars.paths, sidecars.split_names, sidecars.splits, keep=self.split_names)
+        splits = None if split.numbers is None else np.repeat(split.numbers, counts).astype(np.int64)
+        notes += split.notes
         notes.append(f"records, unchanged: {sum(counts)} of {len(paths)} file{'' if len(paths) == 1 else 's'}")
-        items = Items(sum(counts), nbytes=table[1] - table[0], splits=splits, split_names=names)
+        items = Items(sum(counts), nbytes=table[1] - table[0], splits=splits, split_names=split.names)
         return Scan(
             looked_for=f"records in {self.title}",
             items=items,
@@ -91,16 +94,6 @@ class TFRecords:
             stamp=stamp,
             sidecars=sidecars,
         )
-
-    def _split(self, sidecars: Sidecars, counts: Sequence[int]) -> tuple[tuple[str, ...], Int64Array | None]:
-        if not self.split_names:
-            return (), None
-        for path, split in zip(sidecars.paths, sidecars.split_names, strict=True):
-            if split is None:
-                raise SourceError("expected a file of a split, such as train-00000-of-00005", shard=path)
-        names = tuple(sidecars.splits)
-        numbers = [names.index(split) for split in sidecars.split_names if split is not None]
-        return names, np.repeat(numbers, counts).astype(np.int64)
 
 
 def _find_frames(path: str) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from tfrkit._types import Int64Array
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.container.index import INDEX_FOLDER
+from tfrkit.container.listed import MANIFEST
 from tfrkit.errors import SourceError
 from tfrkit.images.sniff import SUFFIX_FORMATS
 from tfrkit.sources.base import Items, ItemsBuilder
@@ -22,7 +23,7 @@ from tfrkit.storage.base import describe_os_error
 from tfrkit.storage.folders import FolderList, list_folder
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer
 from tfrkit.storage.inputs import list_tree, read_input
-from tfrkit.storage.lookup import can_list, is_folder
+from tfrkit.storage.lookup import can_list, is_folder, list_folders, list_names
 from tfrkit.storage.resolve import suggest_path
 
 # Suffixes of image files. The format is detected from the first bytes when a file is read.
@@ -125,6 +126,15 @@ def require_folder(root: str, what: str) -> None:
     raise SourceError(f"no such folder, expected one of {what}", shard=root, hint=suggest_path(root))
 
 
+def require_file(path: str, what: str) -> None:
+    """Raise unless `path` is a file on this machine; the error suggests a similar name if there is one."""
+    if os.path.isfile(path):
+        return
+    if os.path.exists(path):
+        raise SourceError(f"expected {what}, got {'a folder' if os.path.isdir(path) else 'no file'}", shard=path)
+    raise SourceError(f"no such file, expected {what}", shard=path, hint=suggest_path(path))
+
+
 def _require_remote_folder(root: str, what: str) -> None:
     if not can_list(root):
         raise SourceError(
@@ -134,6 +144,19 @@ def _require_remote_folder(root: str, what: str) -> None:
         )
     if not is_folder(root):
         raise SourceError(f"no such folder, expected one of {what}", shard=root)
+
+
+def holds_outputs(folder: str, depth: int = 4) -> bool:
+    """Return whether a folder holds a dataset or a build in progress, or only folders that do, up to a depth."""
+    folders = list_folders(folder)
+    if any(name.startswith(_OWN_FOLDERS) for name in folders):
+        return True
+    names = set(list_names(folder))
+    if MANIFEST in names:
+        return True
+    if depth == 0 or not folders or not names <= set(folders):
+        return False
+    return all(holds_outputs(os.path.join(folder, name), depth - 1) for name in folders)
 
 
 def find_images(root: str) -> FilesOfKind:

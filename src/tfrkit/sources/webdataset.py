@@ -33,10 +33,12 @@ from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
 from tfrkit.images.encode import ImageOptions, ImageStore
+from tfrkit.orders.split_names import find_splits
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, RowReader, Scan
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.image_features import image_row, image_specs
 from tfrkit.sources.json_lines import JsonColumn, look_at_row, parse_line
+from tfrkit.sources.split_files import FileSplits
 from tfrkit.sources.tar_samples import SampleMember, list_samples
 from tfrkit.storage.base import ByteReader
 from tfrkit.storage.local import open_to_read
@@ -46,6 +48,7 @@ _IMAGES = frozenset({"jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", 
 _INTEGERS = frozenset({"cls", "index", "id"})
 _TEXTS = frozenset({"txt", "text"})
 _BRACES = re.compile(r"\{(\d+)\.\.(\d+)\}")
+_NUMBERED = re.compile(r"(\w*[A-Za-z_])-\d+\.tar")
 _MAX_JSON_NBYTES = 16 << 20
 _MAX_OPEN = 16
 _MAX_NPY_HEAD = 1 << 16
@@ -57,6 +60,7 @@ class WebDataset(DescribedSource):
 
     Attributes:
         path: A tar file, a glob, a folder of tar files, a list of these, or a brace pattern such as x-{000..099}.tar.
+        split_names: Keep samples in the split their file is named for: train-000000.tar.
         floats: What to do with floats of .json members that float32 cannot represent: "ask" stops, "float32" rounds,
             "float64" keeps them as serialized tensors.
         images: How images are stored.
@@ -64,6 +68,7 @@ class WebDataset(DescribedSource):
 
     path: str | Sequence[str]
     _: KW_ONLY
+    split_names: bool = False
     floats: Floats = "ask"
     images: ImageOptions = field(default_factory=ImageOptions)
 
@@ -73,12 +78,14 @@ class WebDataset(DescribedSource):
         """Read the headers of every archive, and the .json members, whose keys become features."""
         paths = find_tars(self.path)
         root = os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths])
-        builder = ItemsBuilder()
+        splits = self._find_splits(paths, root)
+        builder = ItemsBuilder(splits.names)
         problems: list[Problem] = []
         ignored: Counter[str] = Counter()
         suffixes: Counter[str] = Counter()
         survey = _Survey()
-        for path in paths:
+        for number, path in enumerate(paths):
+            split = -1 if splits.numbers is None else splits.numbers[number]
             name = os.path.relpath(os.path.abspath(path), root)
             found = list_samples(path, name)
             problems += found.problems
@@ -92,7 +99,8 @@ class WebDataset(DescribedSource):
                     if not reasons:
                         suffixes.update(member.suffix for member in members)
                         nbytes = sum(member.nbytes for member in members)
-                        builder.add(f"{name}:{key}", data=_pack(name, members), nbytes=nbytes, stamp=stamp)
+                        data = _pack(name, members)
+                        builder.add(f"{name}:{key}", data=data, nbytes=nbytes, stamp=stamp, split=split)
         columns, blocking = survey.decide()
         problems += blocking
         size = len(builder)
@@ -110,13 +118,26 @@ class WebDataset(DescribedSource):
             schema=make_schema({}),
             problems=problems,
             ignored=ignored,
-            notes=[f"members: {shown}", *self.images.describe()] if shown else [],
+            notes=[*splits.notes, f"members: {shown}", *self.images.describe()] if shown else [],
             counts={"member": dict(suffixes.most_common())},
             order="source",
             refine=make_schema,
             explain=self.images.describe_seen,
             floats=self.floats,
         )
+
+    def _find_splits(self, paths: Sequence[str], root: str) -> FileSplits:
+        # Only names below the common folder count, and this folder's own name.
+        names = [os.path.relpath(os.path.abspath(path), os.path.dirname(root)) for path in paths]
+        found = find_splits(names)
+        if self.split_names and not found:
+            # Names that are no usual words, as `tfr export webdataset` writes them: north-000000.tar.
+            for number, name in enumerate(names):
+                numbered = _NUMBERED.fullmatch(os.path.basename(name))
+                if numbered:
+                    found.setdefault(numbered[1], []).append(number)
+        split_of = {number: split for split, numbers in found.items() for number in numbers}
+        return FileSplits(paths, [split_of.get(number) for number in range(len(paths))], found, keep=self.split_names)
 
 
 def find_tars(path: str | Sequence[str]) -> list[str]:

@@ -215,10 +215,23 @@ class _YoloLayout:
                 there = ", ".join(filter(None, places)) or "images without sets"
                 raise SourceError(f"no set {missing[0]!r}, expected one of {there}", shard=self.root)
             places = {name: places[name] for name in sets}
+        self._require_different(places)
         self.split_names = tuple(name for name in places if name)
         for name, folders in places.items():
             self._list_images(folders, self.split_names.index(name) if name else -1)
         self._find_orphans()
+
+    def _require_different(self, places: Mapping[str, Sequence[str]]) -> None:
+        names: dict[str, str] = {}
+        for name, folders in places.items():
+            for folder in folders:
+                other = names.setdefault(folder, name)
+                if other != name:
+                    raise SourceError(
+                        f"sets expected different images, got {folder!r} for {other} and {name}",
+                        shard=self.root,
+                        hint=Hint(Step("use one of them: {sets}", sets=[other])),
+                    )
 
     def _read_names(self) -> None:
         for name in _NAME_FILES:

@@ -77,6 +77,26 @@ def test_hash_by_with_another_rule_raises(ds: tfrkit.Dataset) -> None:
         ds.split({"a": 0.5, "b": 0.5}, hash_by="id", stratify="label")
 
 
+def test_split_by_a_feature_that_is_missing_or_a_float_is_explained(tmp_path: Path) -> None:
+    with tfrkit.Writer(tmp_path / "x.tfrecord") as writer:
+        for number in range(20):
+            row: Any = {"id": number, "weight": number / 2}
+            writer.write(row if number in (7, 9) else row | {"rare": number, "name": b"x"})
+    ds = tfrkit.open(tmp_path / "x.tfrecord")
+    parts = {"a": 0.5, "b": 0.5}
+    for name in ("rare", "name"):
+        missing = rf"feature '{name}' expected one value in every record, it is missing in 2 of 20 - at record 7\n"
+        with pytest.raises(ShapeError, match=missing):
+            ds.split(parts, stratify=name)
+        with pytest.raises(ShapeError, match=missing):
+            ds.split(parts, group=name)
+        with pytest.raises(ShapeError, match=missing):
+            ds.by(name, 3)
+    for option in ("stratify", "group", "hash_by"):
+        with pytest.raises(TypeError, match="^feature 'weight' expected integers or bytes, got float32$"):
+            ds.split(parts, **{option: "weight"})  # type: ignore[arg-type]
+
+
 def test_feature_with_several_values_cannot_decide_a_split(ds: tfrkit.Dataset) -> None:
     with pytest.raises(ShapeError, match="feature 'tokens' expected one value in every record"):
         ds.split({"a": 0.5, "b": 0.5}, stratify="tokens")

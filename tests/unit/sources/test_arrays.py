@@ -76,8 +76,17 @@ def test_file_that_holds_no_arrays_raises(tmp_path, content, what):
 
 
 def test_missing_file_raises(tmp_path):
-    with pytest.raises(SourceError, match=r"expected a .npy or .npz file, got nothing there"):
-        Arrays(tmp_path / "x.npy").scan(str(tmp_path))
+    (tmp_path / "arrays.npy").touch()
+    with pytest.raises(SourceError, match=r"no such file, expected a .npy or .npz file - at .*\n  did you mean"):
+        Arrays(tmp_path / "array.npy").scan(str(tmp_path))
+
+
+def test_ragged_layout_of_an_export_names_the_export_that_can_be_built(tmp_path):
+    np.savez(
+        tmp_path / "x.npz", **{"a": np.arange(3), "b/values": np.arange(2), "b/row_splits": np.array([0, 1, 1, 2])}
+    )
+    with pytest.raises(SourceError, match=r"b/row_splits 4 - at .*\n  tfr export npz stores .*tfr export parquet"):
+        Arrays(tmp_path / "x.npz").scan(str(tmp_path))
 
 
 def test_label_array_is_for_stratifying(tmp_path):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+import tfrkit as tfr
 from tfrkit.errors import SourceError
 from tfrkit.images.encode import ImageOptions
 from tfrkit.sources.class_folders import ClassFolders
@@ -55,6 +56,25 @@ def test_empty_folder_is_a_class_so_that_ids_do_not_shift_later(make_images, tmp
     found = scan(ClassFolders(root), tmp_path)
     assert found.label_files["classes.txt"] == "0:bird\n1:cat\n2:dog\n"
     assert "class 'bird' has no image" in found.notes
+
+
+@pytest.mark.parametrize("out", ["out", "out/", "out/x.tfrecord", "sets/new/out"])
+def test_output_below_the_classes_is_no_class_now_and_later(make_images, tmp_path, out):
+    root = make_images(NAMES)
+    (root / "empty").mkdir()
+    for force in (False, True):
+        tfr.build(ClassFolders(root), f"{root}/{out}", force=force)
+        found = scan(ClassFolders(root), tmp_path)
+        assert found.label_files["classes.txt"] == "0:cat\n1:dog\n2:empty\n"
+    classes = next(root.rglob("*classes.txt")).read_text()
+    assert classes == "0:cat\n1:dog\n2:empty\n"
+
+
+def test_folder_with_a_link_to_itself_and_no_image_is_a_class(make_images, tmp_path):
+    root = make_images(NAMES)
+    (root / "loop").mkdir()
+    (root / "loop" / "again").symlink_to(root / "loop")
+    assert "2:loop" in scan(ClassFolders(root), tmp_path).label_files["classes.txt"]
 
 
 def test_image_outside_the_class_folders_is_a_problem(make_images, tmp_path):

@@ -265,3 +265,12 @@ def test_table_image_files_that_are_missing_are_all_named(tmp_path: Path) -> Non
         ("line 3", "image 'b.png' cannot be opened, no such file or directory"),
     ]
     assert scan.items.size == 0
+    assert {problem.hint for problem in scan.problems} == {"name the folder where paths start: image_root=..."}
+
+
+def test_table_file_that_is_missing_suggests_a_name(tmp_path: Path) -> None:
+    save(tmp_path / "table.csv", "a\n1\n")
+    with pytest.raises(SourceError, match=r"no such file, expected a CSV, .*tabel.csv\n  did you mean .*table.csv"):
+        Table(tmp_path / "tabel.csv").scan(str(tmp_path))
+    with pytest.raises(SourceError, match="expected a CSV, JSON lines, Parquet or Arrow file, got a folder"):
+        Table(tmp_path).scan(str(tmp_path))

@@ -224,10 +224,3 @@ def test_table_fingerprint_of_memory_follows_its_values(tmp_path: Path) -> None:
         Table({"a": values}).scan(str(folder)) for values, folder in zip(([1, 2], [1, 2], [1, 3]), folders, strict=True)
     ]
     assert scans[0].fingerprint == scans[1].fingerprint != scans[2].fingerprint
-
-
-@pytest.mark.parametrize("name", ["", "folder"])
-def test_table_that_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(SourceError, match=r"expected a CSV, JSON lines, Parquet or Arrow file, got (nothing|a folder)"):
-        Table(str(tmp_path / (name or "gone.csv"))).scan(str(tmp_path))

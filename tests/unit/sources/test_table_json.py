@@ -64,6 +64,9 @@ def test_table_json_lines_that_disagree_are_named(tmp_path: Path, values: list[A
     text = "\n".join(json.dumps({"a": value}) for value in values)
     [problem] = scan_text(tmp_path, text, "t.jsonl").problems
     assert (problem.reason, problem.blocking) == (reason, True)
+    assert problem.hint == ("" if [3] in values else 'take all as text: types={"a": "text"}')
+    if problem.hint:
+        assert scan_text(tmp_path, text, "t.jsonl", types={"a": "text"}).problems == []
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,9 @@ def test_tfrecords_split_names_follow_the_files(tmp_path: Path) -> None:
     assert dict(zip(read(scan, [0, 1, 2, 3]), names, strict=True)) == {
         b"a": "train", b"b": "train", b"c": "train", b"d": "test",
     }  # fmt: skip
+    [note, _] = scan_paths(tmp_path, str(tmp_path / "x-*")).notes
+    assert note == "the splits that the files name were combined: test, train; keep them: split_names=True"
+    assert len(scan_paths(tmp_path, str(tmp_path / "x-train*")).notes) == 1
     write(tmp_path / "other.tfrecord", [b"d"])
     with pytest.raises(SourceError, match=r"expected a file of a split.* - at .*other.tfrecord"):
         scan_paths(tmp_path, str(tmp_path / "other.tfrecord"), split_names=True)

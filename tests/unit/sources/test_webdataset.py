@@ -87,6 +87,26 @@ def test_webdataset_members_become_features_by_their_suffix(tmp_path: Path) -> N
         assert ds[0]["mask"].shape == (2, 2)
 
 
+@pytest.mark.parametrize("names", [("train-0.tar", "val-0.tar"), ("train/0.tar", "val/0.tar")])
+def test_webdataset_splits_of_the_files_are_kept_or_noted(tmp_path: Path, names: tuple[str, str]) -> None:
+    for number, name in enumerate(names):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write_tar(tmp_path / name, {f"{number}{letter}.txt": b"x" for letter in "ab"[number:]})
+    scan = WebDataset(str(tmp_path)).scan("")
+    assert scan.items.splits is None
+    assert scan.notes[0] == "the splits that the files name were combined: train, val; keep them: split_names=True"
+    scan = WebDataset(str(tmp_path), split_names=True).scan("")
+    assert (scan.items.split_names, scan.items.splits.tolist()) == (("train", "val"), [0, 0, 1])  # type: ignore[union-attr]
+    assert scan.notes[0].startswith("members")
+    assert WebDataset(str(tmp_path / names[0])).scan("").notes[0] == "members: .txt 2"
+    for name in ("north-0.tar", "south-0.tar"):
+        write_tar(tmp_path / name, {"c.txt": b"x"})
+    parts = WebDataset([str(tmp_path / "north-0.tar"), str(tmp_path / "south-0.tar")], split_names=True).scan("")
+    assert parts.items.split_names == ("north", "south")
+    with pytest.raises(SourceError, match=r"expected a file of a split.* - at .*north-0.tar"):
+        WebDataset(str(tmp_path), split_names=True).scan("")
+
+
 def test_webdataset_order_is_that_of_the_tars(tmp_path: Path) -> None:
     write_tar(tmp_path / "x-001.tar", [("z.txt", b"3")])
     write_tar(tmp_path / "x-000.tar", [("b.txt", b"1"), ("a.txt", b"2")])

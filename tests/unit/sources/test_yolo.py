@@ -172,6 +172,14 @@ def test_yolo_label_map_below_the_offset_is_refused(tmp_path: Path) -> None:
     assert rows_of(Yolo(str(tmp_path), label_offset=0).scan(""))["images/val/a.jpg"]["image/object/class/label"] == [1]
 
 
+def test_yolo_sets_of_the_same_images_name_the_option_for_one(tmp_path: Path) -> None:
+    make_dataset(tmp_path)
+    save_text(tmp_path / "data.yaml", "train: images/train\nval: ./images/train\nnames: [cat, dog]\n")
+    with pytest.raises(SourceError, match=r"got 'images/train' for train and val - at .*\n.*sets=\[\"train\"\]"):
+        Yolo(str(tmp_path)).scan("")
+    assert Yolo(str(tmp_path), sets=["train"]).scan("").items.size == 1
+
+
 def test_yolo_set_takes_one_split(tmp_path: Path) -> None:
     make_dataset(tmp_path)
     assert list(rows_of(Yolo(str(tmp_path / "data.yaml"), sets="val").scan(""))) == ["images/val/a.jpg"]

@@ -16,7 +16,7 @@ from tfrkit.outputs.sizes import parse_size
 
 T = TypeVar("T")
 
-MIN_MEMORY = 32 << 20
+MIN_MEMORY = 32_000_000
 # Share of the memory this process may use: our own decoding threads and other programs need the rest.
 _MEMORY_SHARE = 0.5
 _ASK_SECONDS = 0.05
@@ -32,7 +32,7 @@ def parse_memory(memory: int | str | None) -> int:
         raise TypeError(f"memory expected a number of bytes or a size such as '2GB', got {memory!r}")
     nbytes = parse_size(memory) if isinstance(memory, str) else memory
     if nbytes < MIN_MEMORY:
-        raise ValueError(f"memory expected at least {MIN_MEMORY >> 20}MiB, got {memory}")
+        raise ValueError(f"memory expected at least {MIN_MEMORY // 10**6}MB, got {memory}")
     return nbytes
 
 

@@ -86,7 +86,7 @@ def shuffle(
     seed = operator.index(seed)
     nbytes = parse_size(memory) if isinstance(memory, str) else memory
     if nbytes < LIMITS.min_shuffle_nbytes:
-        raise ValueError(f"memory expected at least {LIMITS.min_shuffle_nbytes >> 20}MiB, got {memory}")
+        raise ValueError(f"memory expected at least {LIMITS.min_shuffle_nbytes // 10**6}MB, got {memory}")
     sizes = read_sizes(shards, shard_size)
     target = choose_target(output)
     if target.is_file and shards not in (None, 1):

@@ -62,7 +62,7 @@ def test_order_does_not_depend_on_memory(
 
 
 def test_too_small_memory_limit_is_reported(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="memory expected at least 64MiB, got 1MB"):
+    with pytest.raises(ValueError, match="memory expected at least 64MB, got 1MB"):
         shuffle(source, tmp_path / "out.tfrecord", memory="1MB")
     monkeypatch.setattr(LIMITS, "min_shuffle_nbytes", 1)
     monkeypatch.setattr(LIMITS, "max_buckets", 4)
@@ -71,7 +71,7 @@ def test_too_small_memory_limit_is_reported(source: Path, tmp_path: Path, monkey
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tfrecord"]
 
 
-@pytest.mark.parametrize("memory", ["64MiB", 16_000])
+@pytest.mark.parametrize("memory", ["64MB", 16_000])
 def test_several_files_some_compressed_some_empty_are_mixed_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int | str
 ) -> None:
