@@ -6,11 +6,11 @@ import heapq
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 
-from tfrkit._types import Int64Array
 from tfrkit.build.journal import BadItem, ShardResult, read_done
 from tfrkit.build.plan import PlannedShard
 from tfrkit.build.task import CheckTask, JoinTask, ReadTask, ShardTask, part_path
@@ -88,11 +88,9 @@ class Schedule:
     def begin(self) -> Iterator[Task]:
         """Yield the first tasks: checks of existing shards, then missing shards from large to small."""
         self._by_name = {shard.name: shard for shard in self.shards}
-        there = [shard for shard in self.shards if read_done(self._path(shard)) is not None]
-        names = {shard.name for shard in there}
-        missing = [shard for shard in self.shards if shard.name not in names]
-        yield from (CheckTask(self._path(shard)) for shard in there)
-        yield from self._write(missing)
+        missing = {shard.name for shard in self.missing}
+        yield from (CheckTask(self._path(shard)) for shard in self.shards if shard.name not in missing)
+        yield from self._write(self.missing)
 
     def follow(self, task: Task, result: ShardResult | None) -> list[Task]:
         """Record the result of a task and return its follow-up tasks."""
@@ -113,9 +111,10 @@ class Schedule:
             return []
         return [self._complete(JoinTask(task.path, task.num_parts))]
 
-    def numbers_left(self) -> list[Int64Array]:
-        """Return the item numbers of each missing shard."""
-        return [shard.numbers for shard in self.shards if read_done(self._path(shard)) is None]
+    @cached_property
+    def missing(self) -> list[PlannedShard]:
+        """The shards that were not written before this run."""
+        return [shard for shard in self.shards if read_done(self._path(shard)) is None]
 
     def _take(self, name: str, result: ShardResult) -> None:
         self._note_bad(name, result)

@@ -283,7 +283,7 @@ def write_shards(
         parts={shard.name: count_parts(prepared.expected_nbytes(shard)) for shard in shards} if is_cut else None,
         complete=complete,
     )
-    numbers = schedule.numbers_left()
+    numbers = [shard.numbers for shard in schedule.missing]
     nbytes = prepared.scan.items.nbytes
     progress.begin(sum(map(len, numbers)), None if nbytes is None else int(sum(nbytes[n].sum() for n in numbers)))
     listing = draft_inputs(prepared, journal)
