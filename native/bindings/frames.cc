@@ -230,30 +230,6 @@ nb::tuple ViewFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t 
   return nb::make_tuple(views, run.next, ToPython(run.fault, run.resume));
 }
 
-nb::tuple ReadFramesAtPy(nb::handle data, const Offsets& offsets, std::string_view verify) {
-  const Buffer buffer(data);
-  const ByteView span = buffer.bytes();
-  const Verify mode = ToVerify(verify);
-  MappedCall call(buffer);
-  std::vector<ByteView> payloads;
-  FrameRun run;
-  bool is_odd = false;
-  {
-    nb::gil_scoped_release release;
-    run = FeedFramesAt(span, {offsets.data(), offsets.size()}, mode, [&](ByteView payload) {
-      payloads.push_back(payload);
-      return Fault{};
-    });
-  }
-  nb::list records;
-  for (const ByteView payload : payloads) {
-    records.append(CopyBytes(payload));
-    is_odd |= MayBeCutOff(payload, mode);
-  }
-  call.Finish(0, is_odd || run.fault);
-  return nb::make_tuple(records, ToPython(run.fault, run.resume));
-}
-
 // The one record whose frame starts at `offset`, or its Fault. Keeps the interpreter lock: letting
 // it go and taking it again costs more than a small record.
 nb::object ReadFrameAtPy(nb::handle data, uint64_t offset, std::string_view verify) {
@@ -386,10 +362,6 @@ void BindFrames(nb::module_& m) {
         nb::sig("def view_frames(data: object, start: int, stop: int, max_frames: int, max_nbytes: int, "
                 "verify: str) "
                 "-> tuple[list[memoryview], int, Fault | None]"));
-  m.def("read_frames_at", &ReadFramesAtPy, nb::arg("data"), nb::arg("offsets"), nb::arg("verify"),
-        "Records of the frames at `offsets`: (list of bytes, Fault or None).",
-        nb::sig("def read_frames_at(data: object, offsets: numpy.typing.NDArray[numpy.uint64], verify: str) "
-                "-> tuple[list[bytes], Fault | None]"));
   m.def("read_frame_at", &ReadFrameAtPy, nb::arg("data"), nb::arg("offset"), nb::arg("verify"),
         "The record of the frame at `offset`, or its Fault.",
         nb::sig("def read_frame_at(data: object, offset: int, verify: str) -> bytes | Fault"));

@@ -97,9 +97,6 @@ def read_frames(data: object, start: int, stop: int, max_frames: int, max_nbytes
 def view_frames(data: object, start: int, stop: int, max_frames: int, max_nbytes: int, verify: str) -> tuple[list[memoryview], int, Fault | None]:
     """Views of a run of records: (list of memoryview, next, Fault or None)."""
 
-def read_frames_at(data: object, offsets: numpy.typing.NDArray[numpy.uint64], verify: str) -> tuple[list[bytes], Fault | None]:
-    """Records of the frames at `offsets`: (list of bytes, Fault or None)."""
-
 def read_frame_at(data: object, offset: int, verify: str) -> bytes | Fault:
     """The record of the frame at `offset`, or its Fault."""
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "core/base/bytes.h"
 #include "core/frames/frame_reader.h"
@@ -29,29 +28,6 @@ FrameRun FeedFrames(ByteView span, uint64_t offset, uint64_t max_frames, uint64_
       return run;
     }
     run.next = frame.end;
-    ++run.num_frames;
-  }
-  return run;
-}
-
-// Feeds the frames that start at `offsets`, in that order. An offset outside the span is a
-// kTruncatedHeader. `next` is the offset of the faulty frame, if there is one.
-template <class Sink>
-FrameRun FeedFramesAt(ByteView span, std::span<const uint64_t> offsets, Verify verify, Sink&& sink) {
-  FrameRun run;
-  for (const uint64_t offset : offsets) {
-    run.next = offset;
-    if (offset > span.size()) {
-      run.fault = {FaultKind::kTruncatedHeader, -1, offset, kHeaderSize, 0};
-      return run;
-    }
-    Frame frame;
-    run.fault = ReadFrame(span, offset, verify, &frame);
-    if (!run.fault) {
-      run.fault = sink(frame.payload);
-      if (run.fault) run.fault.offset += offset + kHeaderSize;
-    }
-    if (run.fault) return run;
     ++run.num_frames;
   }
   return run;

@@ -182,7 +182,6 @@ WAYS: dict[str, Callable[[_native.FileMap, str], object]] = {
     "view_frames": lambda span, verify: list(
         map(bytes, _native.view_frames(span, 0, len(span), 100, 1 << 20, verify)[0])
     ),
-    "read_frames_at": lambda span, verify: _native.read_frames_at(span, OFFSETS, verify)[0],
     "read_frame_at": lambda span, verify: [_native.read_frame_at(span, int(offset), verify) for offset in OFFSETS],
     "table": read_by_table,
     "check_frames": lambda span, verify: RECORDS[: _native.check_frames(span, 0, len(span), 100, verify)[0]],
