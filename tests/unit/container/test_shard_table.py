@@ -211,3 +211,18 @@ def test_forced_build_replaces_the_table(store: FakeStore, monkeypatch: pytest.M
     tfrkit.build(ROWS[:50], "s3://bucket/many/data", shards=2, force=True, jobs=1)
     assert "many/data/_index/shards.bin" not in store.objects
     assert len(tfrkit.open("s3://bucket/many/data")) == 50
+
+
+@pytest.mark.parametrize(
+    ("names", "has_gaps"),
+    [
+        (numbered("x", range(3), 3), False),
+        (numbered("x", range(3), 3) + numbered("y", range(2), 2), False),
+        (numbered("x", range(2), 3), True),
+        (numbered("x", range(1, 3), 2), True),
+        ([*numbered("x", range(3), 3), "y"], True),
+    ],
+)
+def test_table_knows_whether_its_sets_are_whole(names: list[str], has_gaps: bool) -> None:
+    text = make_manifest(names)
+    assert ShardTable(make_table(text, fingerprint="m1") or b"", identify_manifest(text)).has_gaps == has_gaps

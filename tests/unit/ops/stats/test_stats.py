@@ -383,3 +383,10 @@ def test_damage_leaves_no_report(tmp_path: Path) -> None:
     with pytest.raises(CorruptRecordError, match="record 0"):
         stats(tmp_path / "a.tfrecord", html=tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
+
+
+def test_rare_value_that_is_repeated_is_listed_if_counts_are_exact(tmp_path: Path) -> None:
+    with tfrkit.Writer(tmp_path / "x.tfrecord") as writer:
+        writer.write_columns({"x": np.array([*range(2000), 7])})
+    [feature] = stats(tmp_path / "x.tfrecord").features
+    assert [(one["value"], one["count"]) for one in feature["top"]][:1] == [(7, 2)]
