@@ -158,3 +158,9 @@ def test_other_fields_of_a_dimension_are_not_its_size() -> None:
     shape = bytes([0x12, len(dimension)]) + dimension
     data = bytes([0x08, 9, 0x12, len(shape)]) + shape + bytes([0x52, 2, 5, 6])
     assert decode_tensor(data).tolist() == [5, 6]
+
+
+@pytest.mark.parametrize("number", [3, 4, 5, 6, 17], ids=["int32", "uint8", "int16", "int8", "uint16"])
+def test_small_integers_are_in_the_field_of_int32(number: int) -> None:
+    shape = bytes([0x12, 2, 0x08, 2])
+    assert decode_tensor(bytes([0x08, number, 0x12, len(shape)]) + shape + bytes([0x3A, 2, 5, 6])).tolist() == [5, 6]
