@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import sys
 
 OFF, RECORD = -1, -2
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -15,8 +17,9 @@ _seen: set[tuple[int, str]] = set()
 
 def is_on(number: int) -> bool:
     if active == RECORD:
-        # "" while tests are collected: the mutant is reached by an import.
-        reached = number, _environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
+        # "" for an import: the code of modules and classes, and defaults of functions.
+        is_import = not sys._getframe(1).f_code.co_flags & inspect.CO_OPTIMIZED
+        reached = number, "" if is_import else _environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
         if reached not in _seen:
             _seen.add(reached)
             file = _open(_environ["TFRKIT_MUTANTS_REACHED"], _FLAGS)

@@ -80,7 +80,7 @@ NEEDS = {
 FRAMEWORKS = ["torch", "torch_device", "jax", "tf_data", "frames", "grain"] if importlib.util.find_spec("torch") else []
 # Tests of rooms that are not, or not only, in tests/unit/<room>.
 ELSEWHERE = {
-    "cli": ["cli/test_main.py", "cli/test_habits.py", "cli/test_short_forms.py"],
+    "cli": ["cli"],
     "dataset": ["unit/test_familiar.py"],
     "feeds": [f"interop/test_{name}.py" for name in FRAMEWORKS],
     "batches": ["unit/dataset"],
@@ -309,8 +309,10 @@ class Trial:
             name = Path(test.partition("::")[0]).stem
             return name == f"test_{stem}" or name.startswith(f"test_{stem}_")
 
+        places = tuple(f"tests/{place}" for place in (f"unit/{mutant.room}", *ELSEWHERE.get(mutant.room, [])))
+
         def is_reaching(test: str) -> bool:
-            return test in reached or ("" in reached and f"/{mutant.room}/" in test)  # "": an import
+            return test in reached or ("" in reached and test.startswith(places))  # "": an import
 
         chosen = [test for test in self.seconds if is_own(test) or is_reaching(test)]
         chosen.sort(key=lambda test: (not is_reaching(test), not is_own(test), self.seconds[test]))

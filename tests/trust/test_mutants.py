@@ -70,14 +70,11 @@ def test_sample_is_that_of_its_seed() -> None:
 
 def test_own_tests_come_first_then_the_fastest(tmp_path: Path) -> None:
     trial = mutants.Trial([], tmp_path, sys.stdout, is_verbose=False)
-    trial.seconds = {"tests/a/test_x.py::a": 2.0, "tests/a/test_y_more.py::b": 3.0, "tests/a/test_z.py::c": 1.0}
+    tests = [f"tests/unit/a/test_{name}" for name in ("x.py::a", "y_more.py::b", "z.py::c")]
+    trial.seconds = dict(zip(tests, [2.0, 3.0, 1.0], strict=True))
     mutant = mutants.Mutant("a", "a/y.py", 0)
-    assert trial.choose_tests(mutant, {"tests/a/test_x.py::a", "tests/a/test_z.py::c"}) == [
-        "tests/a/test_z.py::c",
-        "tests/a/test_x.py::a",
-        "tests/a/test_y_more.py::b",
-    ]
-    assert trial.choose_tests(mutant, {""})[0] == "tests/a/test_y_more.py::b"
+    assert trial.choose_tests(mutant, {tests[0], tests[2]}) == [tests[2], tests[0], tests[1]]
+    assert trial.choose_tests(mutant, {""}) == [tests[1], tests[2], tests[0]]  # an import
 
 
 @pytest.mark.parametrize("verdict", ["unreached", "hangs", "survived"])

@@ -337,3 +337,9 @@ def test_json_never_has_what_is_no_json() -> None:
 
     with pytest.raises(ValueError, match="not JSON compliant"):
         dump({"x": float("nan")})
+
+
+def test_changed_values_are_shown_in_part() -> None:
+    from tfrkit.view.viewer import _show_change
+
+    assert _show_change({"feature": "x", "a": "y" * 300, "b": 1}) == "x: " + "y" * 200 + " → 1"

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pytest
+from PIL import Image
 from talk import Connect, make_row, read_events, select
 
 import tfrkit
@@ -232,3 +234,13 @@ def test_constant_missing_and_special_numbers_have_figures(tmp_path: Path, conne
     assert sum(bar["count"] for bar in figures["special"]["bins"]) == 10
     assert (figures["special"]["min"], figures["special"]["max"]) == (0.0, 18.0)
     assert (figures["rare"]["count"], figures["rare"]["missing"]) == (5, 15)
+
+
+def test_export_of_raw_pixels_is_png(tmp_path: Path, connect: Connect) -> None:
+    pixels = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
+    with tfrkit.Writer(tmp_path / "x.tfrecord") as writer:
+        writer.write({"image": pixels.tobytes(), "height": 4, "width": 4})
+    client = connect(str(tmp_path / "x.tfrecord"), out=str(tmp_path / "out"))
+    made = client.post("/api/export", json={"as": "images", "name": "raw"}).json()
+    [file] = Path(made["path"]).iterdir()
+    assert file.name == "00000000.png" and np.array_equal(np.asarray(Image.open(file)), pixels)
