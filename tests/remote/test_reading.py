@@ -16,6 +16,7 @@ from servers import FaultServer
 
 import tfrkit as tfr
 from tfrkit._limits import LIMITS
+from tfrkit.container.writer import frame_records
 from tfrkit.errors import CorruptRecordError, StorageError
 from tfrkit.storage.bucket import count_requests
 
@@ -65,6 +66,22 @@ def test_pass_over_a_failing_store_gives_every_row(fault_server: FaultServer, pl
     assert {"slow_down", "cut", "stall"} <= seen
     assert after["retries"] > before["retries"]
     assert after["busy"] > before["busy"]
+
+
+def test_body_that_breaks_off_again_is_continued(
+    fault_server: FaultServer, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first request of a range takes the body whole; after it broke off, the next ones keep what arrives."""
+    monkeypatch.setattr(LIMITS, "request_tries", 50)
+    monkeypatch.setattr(LIMITS, "retry_seconds", 0.001)
+    place.put("large.tfrecord", frame_records([bytes(10_000)] * 700))
+    before = count_requests()["resumed"]
+    for seed in range(30):
+        fault_server.set_faults(cut=0.4, only="^GET .*/large", seed=seed)
+        assert sum(map(len, tfr.open(f"{place.address}/large.tfrecord").records())) == 7_000_000
+        if count_requests()["resumed"] > before:
+            return
+    raise AssertionError("no body was continued")
 
 
 @pytest.mark.usefixtures("quick")

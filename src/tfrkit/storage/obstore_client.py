@@ -131,6 +131,7 @@ class ObstoreClient:
         self._store = store
         self.can_list = can_list
         self._open_writable = open_writable
+        self._broken: set[tuple[str, int | None]] = set()  # ends of ranges whose bodies broke off
         self._obstore = import_or_explain("obstore", "remote")
 
     def get(self, key: str, start: int, stop: int | None, version: str | None) -> Body:
@@ -142,15 +143,25 @@ class ObstoreClient:
         if version is not None:
             options["if_match"] = version
         pieces: list[memoryview] = []
+        # In one piece it takes two thirds of the processor time, but nothing is left of a body that breaks off.
+        is_whole = stop is not None and (key, stop) not in self._broken
+        result: Any = None
         try:
             result = self._obstore.get(self._store, key, options=options)
             meta = result.meta
-            for piece in result.stream(min_chunk_size=_PIECE_NBYTES):
-                pieces.append(memoryview(piece))
+            if is_whole:
+                pieces.append(memoryview(result.bytes()))
+            else:
+                for piece in result.stream(min_chunk_size=_PIECE_NBYTES):
+                    pieces.append(memoryview(piece))
         except Exception as error:  # noqa: BLE001 - every kind is classified below
             fault = _classify(error)
             fault.body = pieces
+            if is_whole and result is not None:
+                self._broken.add((key, stop))
             raise fault from None
+        if not is_whole:
+            self._broken.discard((key, stop))
         return Body(pieces, _read_info(meta, key))
 
     def head(self, key: str) -> ObjectInfo:
