@@ -17,6 +17,30 @@ def test_repair_keeps_the_rest_and_says_what_was_lost(tfr, sample: Path) -> None
     assert tfr("verify", "good.tfrecord").lines == ["ok, 9 records"]
 
 
+def test_repair_does_not_number_the_records_of_one_range_of_damage(tfr, sample: Path) -> None:
+    data = sample.read_bytes()
+    starts = frame_offsets(data)
+    sample.write_bytes(flip(flip(data, starts[3] + 20), starts[4] + 1))
+    done = tfr("repair", "sample.tfrecord", "-o", "good.tfrecord", code=1)
+    nbytes = starts[5] - starts[3]
+    assert done.lines[1:] == [
+        "good.tfrecord: 8 records",
+        f"lost an unknown number of records, {nbytes} bytes in 1 place",
+    ]
+
+
+def test_repair_counts_kept_records_that_are_no_examples(tfr, sample: Path) -> None:
+    sample.write_bytes(sample.read_bytes() + write_frames([b"\xff\xffhello"]))
+    done = tfr("repair", "sample.tfrecord", "-o", "good.tfrecord")
+    assert done.lines == ["good.tfrecord: 11 records"]
+    assert "note: kept 1 record that is neither Example nor SequenceExample" in done.err
+    assert "record 10, byte" in tfr("verify", "good.tfrecord", code=1).out
+    assert tfr("repair", "good.tfrecord", "-o", "x", "--format", "json").json["not_examples"] == 1
+    # Of other records, none is expected to be an Example.
+    sample.write_bytes(write_frames([b"\xff\xffhello"] * 3))
+    assert tfr("repair", "sample.tfrecord", "-o", "y").err == ""
+
+
 def test_repair_of_a_sound_file_loses_nothing(tfr, sample: Path) -> None:
     result = tfr("repair", "sample.tfrecord", "-o", "good.tfrecord", "--format", "json").json
     assert (result["records"], result["lost_bytes"], result["lost"]) == (10, 0, [])

@@ -54,9 +54,28 @@ def test_verify_two_faults_in_a_row_are_both_found(tfr, tmp_path: Path) -> None:
     assert not result["ok"]
     assert [finding["offset"] for finding in result["findings"]] == [starts[2], starts[5]]
     assert [set(finding) for finding in result["findings"]] == [
-        {"shard", "record", "offset", "cause", "kind", "other"}
+        {"shard", "record", "offset", "cause", "kind", "other", "stop", "record_certain"}
     ] * 2
+    assert [finding["stop"] for finding in result["findings"]] == [None, starts[6]]
     assert result["records"] == 6
+
+
+def test_verify_marks_record_numbers_after_an_unknown_number_of_lost_records(tfr, tmp_path: Path) -> None:
+    data = write_frames(make_records(30))
+    starts = frame_offsets(data)
+    zeros = data[: starts[5]] + bytes(starts[15] - starts[5]) + data[starts[15] :]
+    (tmp_path / "bad.tfrecord").write_bytes(flip(zeros, starts[20] + 13))
+    (tmp_path / "good.tfrecord").write_bytes(flip(data, starts[20] + 13))
+    ran = tfr("verify", "bad.tfrecord", "good.tfrecord", "--deep", "--ignore", "schema", code=1)
+    lost, damaged, other, *copies = [line.split(": ")[0] for line in ran.lines]
+    assert lost == f"bad.tfrecord, record 5, bytes {starts[5]} to {starts[15]}"
+    assert damaged == f"bad.tfrecord, record 11 (uncertain), byte {starts[20]}"
+    assert other == f"good.tfrecord, record 20, byte {starts[20]}"
+    assert "note: uncertain record numbers count each range of lost bytes before them as one record" in ran.err
+    # Copies are named by both records.
+    assert f"good.tfrecord, record 21, byte {starts[21]}" in copies
+    assert f"good.tfrecord, record 21, byte {starts[21]}: the same as record 12 (uncertain) of bad.tfrecord" in ran.out
+    assert tfr("verify", "good.tfrecord", code=1).err == "1 finding, 29 records readable\n"
 
 
 def test_verify_jsonl_and_csv_list_findings(tfr, tmp_path: Path) -> None:
@@ -64,7 +83,7 @@ def test_verify_jsonl_and_csv_list_findings(tfr, tmp_path: Path) -> None:
     lines = tfr("verify", "bad.tfrecord", "--format", "jsonl", code=1).lines
     assert [json.loads(line)["shard"] for line in lines] == ["bad.tfrecord"]
     table = tfr("verify", "bad.tfrecord", "--format", "csv", code=1).lines
-    assert table[0] == "shard,record,offset,cause,kind"
+    assert table[0] == "shard,record,offset,cause,kind,stop,record_certain"
     assert table[1].startswith("bad.tfrecord,0,0,")
 
 

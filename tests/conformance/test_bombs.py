@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +16,11 @@ MEGABYTE = 1 << 20
 # Of the one file whose claim may be true, a record of 1 GiB, half of which is there: it is held twice.
 MAX_NBYTES = {"length_1_gib.tfrecord.xz": 1200 * MEGABYTE}
 
-ZEROS = "record 3, byte 57: length checksum mismatch, stored 0x00000000, computed 0x07980329"
-TOO_LONG = "record 3, byte 57: length 1099511627776 is more than the "
+ZEROS = r"record 3, bytes 57 to \d+: length checksum mismatch, stored 0x00000000, computed 0x07980329"
+TOO_LONG = r"record 3, bytes 57 to \d+: length 1099511627776 is more than the "
 NOT_DECODED = "expected an image of format PNG, WEBP, BMP, GIF, TIFF, JPEG, got "
 TOO_LARGE = "record 0, byte 0: feature 'image' image expected at most 178956970 pixels, got "
-# What `tfr verify` says, of images with --deep, and the exit code of it.
+# What `tfr verify` says, as a pattern, of images with --deep, and the exit code of it.
 ANSWERS: dict[str, tuple[int, str]] = {
     **{f"zeros.tfrecord.{suffix}": (1, ZEROS) for suffix in ("gz", "zlib", "xz", "zst")},
     "empty_records.tfrecord.gz": (0, "ok, 2,097,152 records"),
@@ -30,7 +31,7 @@ ANSWERS: dict[str, tuple[int, str]] = {
     "length_1_tib.tfrecord.xz": (1, TOO_LONG),
     "length_1_tib.tfrecord.gz": (1, TOO_LONG),
     "length_1_tib.tfrecord.zst": (1, TOO_LONG),
-    "length_1_gib.tfrecord.xz": (1, "record 3, byte 57: shard ends inside a frame, expected 1073741824 bytes"),
+    "length_1_gib.tfrecord.xz": (1, r"record 3, bytes 57 to \d+: shard ends inside a frame, expected 1073741824 bytes"),
     "png_of_400_million_pixels.tfrecord": (1, TOO_LARGE + "20000x20000"),
     "png_of_a_trillion_pixels.tfrecord": (1, TOO_LARGE + "1048576x1048576"),
     "jpeg_of_4_billion_pixels.tfrecord": (1, TOO_LARGE + "65500x65500"),
@@ -88,7 +89,7 @@ def test_verify_names_the_bomb(name: str, tmp_path: Path) -> None:
     code, answer = ANSWERS[name]
     ran = run(tmp_path, "verify", *(["--deep"] if name in IMAGES else []), str(BOMBS / name))
     check(ran, name)
-    assert answer in ran.text
+    assert re.search(answer, ran.text)
     assert ran.code == code
 
 

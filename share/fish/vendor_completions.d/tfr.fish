@@ -19,7 +19,7 @@ complete -c tfr -n '__tfr_at' -a sample -d 'Choose records at random, and print 
 complete -c tfr -n '__tfr_at' -a count -d 'Count the records of each file'
 complete -c tfr -n '__tfr_at' -a schema -d 'Print the schema in the format of another program'
 complete -c tfr -n '__tfr_at' -a verify -d 'Check every checksum, parse every record, find missing shards'
-complete -c tfr -n '__tfr_at' -a repair -d 'Copy every readable record into files that verify'
+complete -c tfr -n '__tfr_at' -a repair -d 'Copy every readable record into files without damage'
 complete -c tfr -n '__tfr_at' -a sheet -d 'Draw a contact sheet: images with labels, boxes and masks'
 complete -c tfr -n '__tfr_at' -a view -d 'Look at records in the browser'
 complete -c tfr -n '__tfr_at' -a split -d 'Split records into train, validation and test files'

@@ -168,6 +168,24 @@ def count_noun(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def name_place(row: Mapping[str, Any]) -> str:
+    """Return the place of damage: shard, record, and byte or range of bytes; what is None is left out."""
+    where = [row["shard"]]
+    if row["record"] is not None:
+        where.append(f"record {row['record']}{'' if row['record_certain'] else ' (uncertain)'}")
+    if row["stop"] is not None:
+        where.append(f"bytes {row['offset']} to {row['stop']}")
+    elif row["offset"] is not None:
+        where.append(f"byte {row['offset']}")
+    return ", ".join(where)
+
+
+def explain_uncertain(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print a note on the meaning of uncertain record numbers, if there are any."""
+    if not all(row["record_certain"] for row in rows):
+        say("note: uncertain record numbers count each range of lost bytes before them as one record")
+
+
 def show_nbytes(nbytes: float) -> str:
     """Return a size with its unit.
 

@@ -8,7 +8,7 @@ import typer
 
 from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.options import Force, FormatOption, Jobs, OnCluster, Paths, Shape
-from tfrkit.cli.output import count_noun, print_document, print_line, say, set_verdict
+from tfrkit.cli.output import count_noun, explain_uncertain, name_place, print_document, print_line, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 from tfrkit.ops.verify.result import KINDS
 
@@ -20,9 +20,11 @@ HELP = f"""Check every checksum, parse every record, find missing shards.
   tfr verify 'train-*' --format json
   tfr verify raw.tfrecord --deep --shape 224x224
 
-Reads everything; an index is not used. Prints one line per fault (shard, record, byte, cause) and
+Reads everything; an index is not used. Prints one line per damaged place (shard, record, byte, cause) and
 continues at the next frame with two valid checksums. Records count from 0, bytes from the start of
 the file, after inflating if it is compressed. Exit code 1 if something was found, else 0.
+A range of bytes [start, stop) may hold several damaged records, and only the first fault in it is listed. Record
+numbers after it count it as one record and are marked as uncertain.
 
 A folder, a glob or several files are a set: missing shards of -of-N, sizes and counts that differ from
 tfrkit.json or TFDS's dataset_info.json, and a stale index are findings, too.
@@ -32,12 +34,13 @@ labels against class names, boxes against 0 to 1 (or the image, if they are in p
 and the image, compares sha256, and lists duplicates, near duplicates (by a perceptual hash) and records that are in
 two splits. It keeps hashes only, at most 300 bytes per record. Kinds to --ignore: {", ".join(KINDS)}.
 
-JSON: ok, records, findings (shard, record, offset, cause, kind, other), counts (by kind), shards (shard,
-records, nbytes, findings), notes. record and offset are null if a finding is about a whole file; other is
-the record (shard, record, offset) that a duplicate or a leak is a copy of, else null.
+JSON: ok, records, findings (shard, record, offset, cause, kind, other, stop, record_certain), counts (by kind),
+shards (shard, records, nbytes, findings), notes. record and offset are null if a finding is about a whole file;
+other is the record (shard, record, offset, record_certain) that a duplicate or a leak is a copy of, else null;
+stop is the end of a range, else null; record_certain is false after a range in that file.
 """
 
-COLUMNS = ("shard", "record", "offset", "cause", "kind")
+COLUMNS = ("shard", "record", "offset", "cause", "kind", "stop", "record_certain")
 DAMAGE = frozenset({"file", "checksum", "truncated", "compression", "parse"})
 
 Deep = Annotated[bool, typer.Option("--deep", help="Also check images, labels, boxes, masks and duplicates.")]
@@ -90,6 +93,7 @@ def print_text(result: dict[str, Any]) -> None:
     """Print one line per finding; the verdict goes to stdout if there are no findings, else to stderr."""
     for finding in result["findings"]:
         print_line(to_line(finding))
+    explain_uncertain(result["findings"])
     for note in result["notes"]:
         say(f"note: {note}")
     records = count_noun(result["records"], "record")
@@ -104,9 +108,4 @@ def print_text(result: dict[str, Any]) -> None:
 
 def to_line(finding: dict[str, Any]) -> str:
     """Return a finding as one line: place, then cause."""
-    where = [finding["shard"]]
-    if finding["record"] is not None:
-        where.append(f"record {finding['record']}")
-    if finding["offset"] is not None:
-        where.append(f"byte {finding['offset']}")
-    return f"{', '.join(where)}: {finding['cause']}"
+    return f"{name_place(finding)}: {finding['cause']}"

@@ -67,7 +67,10 @@ Consume = Callable[[ByteSource, int, int], tuple[int, int, "_native.Fault | None
 
 @dataclass(frozen=True)
 class Finding:
-    """Damage at one position in a shard. `kind` is the `fault` of its error, such as "payload_checksum"."""
+    """Damage at one position in a shard. `kind` is the `fault` of its error, such as "payload_checksum".
+
+    Without `is_one_record`, the number of records in the lost bytes is unknown. `record` counts such bytes as one.
+    """
 
     shard: str
     record: int
@@ -75,6 +78,12 @@ class Finding:
     cause: str
     lost_nbytes: int = 0
     kind: str | None = None
+    is_one_record: bool = True
+
+    @property
+    def stop(self) -> int:
+        """End of the lost bytes."""
+        return self.offset + self.lost_nbytes
 
     @classmethod
     def of(cls, error: TfrkitError, **changes: Any) -> Finding:
@@ -84,6 +93,11 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         return {"shard": self.shard, "record": self.record, "offset": self.offset, "cause": self.cause}
+
+
+def find_hole(findings: Iterable[Finding]) -> int:
+    """Return the number of the first record whose bytes may hold several: record numbers after it are uncertain."""
+    return min((finding.record for finding in findings if not finding.is_one_record), default=NO_LIMIT)
 
 
 @dataclass
@@ -408,7 +422,8 @@ class FrameStream:
         if tear is not None and not self._is_torn_reported:
             self._is_torn_reported = True
             tear.record = self.record
-            self._policy.take(Finding.of(tear, offset=self.offset - lost_nbytes, lost_nbytes=lost_nbytes), tear)
+            offset = self.offset - lost_nbytes
+            self._policy.take(Finding.of(tear, offset=offset, lost_nbytes=lost_nbytes, is_one_record=False), tear)
 
     def _step_over(self, fault: _native.Fault) -> None:
         windows = self._windows
@@ -426,10 +441,11 @@ class FrameStream:
         error = self._explain(fault)
         if self._policy.on_error == "raise" or isinstance(error, LimitError):
             raise error
-        is_searched = self._resume_after(fault)
-        if not is_searched:
+        is_one = self._pass_frame(fault)
+        if not is_one and not self._search_frame():
             error.what += f"; the {self.offset - offset} bytes from there have no frame, the rest was not searched"
-        self._policy.take(Finding.of(error, offset=offset, lost_nbytes=self.offset - offset), error)
+        found = Finding.of(error, offset=offset, lost_nbytes=self.offset - offset, is_one_record=is_one)
+        self._policy.take(found, error)
         self.record += 1
         self.num_unusable += not isinstance(error, ContainerError)
 
@@ -457,24 +473,30 @@ class FrameStream:
             )
         return fault_to_error(fault, shard=name, record=self.record, offset=self.offset, columns=self._columns)
 
-    def _resume_after(self, fault: _native.Fault) -> bool:
+    def _pass_frame(self, fault: _native.Fault) -> bool:
+        """Move to the end of the faulty frame; return False if its length cannot be trusted."""
+        windows = self._windows
+        if not fault.resume:
+            return False
+        nbytes = fault.resume - windows.start
+        if fault.kind == "payload_checksum":
+            # The length checksum matches, the payload checksum does not. If a frame follows, only this one is lost; if
+            # not, the length may be wrong despite its checksum.
+            if windows.stop - fault.resume < _HEADER_NBYTES and not windows.is_final:
+                self._grow(nbytes + _HEADER_NBYTES)
+            after = windows.start + nbytes
+            header = bytes(windows.data[after : min(after + _HEADER_NBYTES, windows.stop)])
+            if header and (
+                len(header) < _HEADER_NBYTES
+                or _native.masked_crc32c(header[:8]) != int.from_bytes(header[8:], "little")
+            ):
+                return False
+        windows.start += nbytes
+        return True
+
+    def _search_frame(self) -> bool:
         """Move to the next valid frame or the end; return False if the search limit was reached first."""
         windows = self._windows
-        if fault.resume and fault.kind != "payload_checksum":
-            windows.start = fault.resume
-            return True
-        if fault.resume:
-            # The length checksum matches, the payload checksum does not. If a frame follows, only this one is lost; if
-            # not, the length may be wrong despite its checksum, so search from the next byte on.
-            after = fault.resume
-            if after == windows.stop and windows.is_final:
-                windows.start = after
-                return True
-            if windows.stop - after >= _HEADER_NBYTES:
-                header = bytes(windows.data[after : after + _HEADER_NBYTES])
-                if _native.masked_crc32c(header[:8]) == int.from_bytes(header[8:], "little"):
-                    windows.start = after
-                    return True
         offset = self.offset
         windows.start += 1
         # A span is complete, so a candidate may end after the window; for a stream, more has to be inflated first.

@@ -9,16 +9,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tfrkit import _native
 from tfrkit.container.codecs import Compression, CompressionWord, compression_of_name, read_compression
 from tfrkit.container.index import load_index
 from tfrkit.container.names import refuse_foreign_suffix
-from tfrkit.container.records import Finding, read_list
+from tfrkit.container.records import Finding, find_hole, read_list
 from tfrkit.container.salvage import Gap, Salvage
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.container.writer import ShardWriter, frame_records
 from tfrkit.errors import CompressionError, ContainerError, StorageError, TfrkitError
 from tfrkit.outputs.stored import require_free
 from tfrkit.outputs.target import require_output
+from tfrkit.passes.check import holds_examples
 from tfrkit.passes.walk import CollectPolicy, measure_files, walk_streams
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.read import Sidecars
@@ -36,7 +38,8 @@ _PIECE_RECORDS = 4096
 class Loss:
     """Lost bytes [offset, stop) of a shard, after inflating.
 
-    `stored` is the range of bytes of a compressed file that do not inflate.
+    `stored` is the range of bytes of a compressed file that do not inflate. Without `is_one_record`, the number of
+    records in the range is unknown; record numbers after it count it as one, and are not `is_record_certain`.
     """
 
     shard: str
@@ -45,10 +48,11 @@ class Loss:
     stop: int
     cause: str
     stored: tuple[int, int] | None = None
-    kind: str | None = None
+    is_one_record: bool = False
+    is_record_certain: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object: shard, record, offset, stop, cause, stored_offset, stored_stop."""
+        """Return a JSON object: shard, record, offset, stop, cause, stored_offset, stored_stop, record_certain."""
         start, stop = self.stored or (None, None)
         return {
             "shard": self.shard,
@@ -58,6 +62,7 @@ class Loss:
             "cause": self.cause,
             "stored_offset": start,
             "stored_stop": stop,
+            "record_certain": self.is_record_certain,
         }
 
 
@@ -65,13 +70,15 @@ class Loss:
 class Repair:
     """Report of a repair: copied files and losses.
 
-    `lost_records` is None if the original number is unknown.
+    `lost_records` is None if the original number is unknown. `num_others` of the copied records are not Examples,
+    although most are; a pipe is not parsed.
     """
 
     records: int = 0
     files: list[tuple[str, str, int]] = field(default_factory=list)
     findings: list[Loss] = field(default_factory=list)
     lost_records: int | None = 0
+    num_others: int = 0
 
     @property
     def lost_nbytes(self) -> int:
@@ -84,7 +91,7 @@ class Repair:
         return sum(loss.stored[1] - loss.stored[0] for loss in self.findings if loss.stored is not None)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object: records, lost_records, lost_bytes, lost_stored_bytes, files, lost."""
+        """Return a JSON object: records, lost_records, lost_bytes, lost_stored_bytes, files, lost, not_examples."""
         return {
             "records": self.records,
             "lost_records": self.lost_records,
@@ -92,6 +99,7 @@ class Repair:
             "lost_stored_bytes": self.lost_stored_nbytes,
             "files": [{"source": source, "output": output, "records": count} for source, output, count in self.files],
             "lost": [loss.to_json() for loss in self.findings],
+            "not_examples": self.num_others,
         }
 
 
@@ -105,6 +113,7 @@ def repair(
 ) -> Repair:
     """Copy every record with valid checksums into new, undamaged files.
 
+    Frames are repaired, not their content: a record with valid checksums that is not an Example is copied and counted.
     One file is copied to the file `output`, several into the folder `output` under their own names. Records and sources
     are not changed. `compression` defaults to that of the output's suffix (.gz), else of the source. Among several
     files, one that is not a TFRecord is reported as lost and not copied; a single such file raises.
@@ -142,8 +151,9 @@ def repair(
                 continue
             known = find_count(source, shard)
             chosen = asked or (None if is_folder else compression_of_name(destination)) or shard.compression
-            count, losses = _copy_sound(shard, destination, chosen)
+            count, num_others, losses = _copy_sound(shard, destination, chosen)
             result.records += count
+            result.num_others += num_others
             result.files.append((source, destination, count))
             result.findings += losses
             _add_lost(result, known, count, losses)
@@ -169,34 +179,50 @@ def find_count(path: str, shard: Shard | None) -> int | None:
 
 
 def _add_lost(result: Repair, known: int | None, count: int, losses: list[Loss]) -> None:
-    """Add the lost records of one shard: by the original number, else known only if all are bad payload checksums."""
+    """Add the lost records of one shard: by the original number, else known only if each loss is one record."""
     lost: int | None = None
     if known is not None and known >= count:
         lost = known - count
-    elif all(loss.kind == "payload_checksum" for loss in losses):
+    elif all(loss.is_one_record for loss in losses):
         lost = len(losses)
     result.lost_records = None if lost is None or result.lost_records is None else result.lost_records + lost
 
 
-def _copy_sound(shard: Shard, destination: str, compression: Compression) -> tuple[int, list[Loss]]:
+def _copy_sound(shard: Shard, destination: str, compression: Compression) -> tuple[int, int, list[Loss]]:
+    """Copy records; return the number of them, of those that are not Examples although most are, and the losses."""
+    is_parsed = holds_examples(shard)
     policy = CollectPolicy()
     parts = Salvage(shard, policy)
-    count = 0
+    count = num_others = 0
     with contextlib.closing(shard), ShardWriter(open_writer(destination), compression=compression) as writer:
         for stretch in walk_streams(parts, read_list, _PIECE_RECORDS, _PIECE_NBYTES):
             writer.write(frame_records(stretch.taken))
             count += stretch.num_frames
+            if is_parsed:
+                place = stretch.data, stretch.start, stretch.stop, stretch.num_frames
+                num_others += len(_native.find_others(*place, "none")[1])
         writer.commit()
-    return count, _list_losses(policy.listed, parts.gaps)
+    return count, num_others, _list_losses(policy.listed, parts.gaps)
 
 
 def _list_losses(taken: list[tuple[Finding, TfrkitError]], gaps: list[Gap]) -> list[Loss]:
     """Return the losses in file order; damage of the compression gets the stored bytes that did not inflate."""
     left = iter(gaps)
+    hole = find_hole(finding for finding, _ in taken)
     losses = []
     for finding, error in taken:
         gap = next(left, None) if isinstance(error, CompressionError) else None
         stored = None if gap is None else (gap.start, gap.stop)
-        stop = finding.offset + finding.lost_nbytes
-        losses.append(Loss(finding.shard, finding.record, finding.offset, stop, finding.cause, stored, finding.kind))
+        losses.append(
+            Loss(
+                finding.shard,
+                finding.record,
+                finding.offset,
+                finding.stop,
+                finding.cause,
+                stored,
+                finding.is_one_record,
+                finding.record <= hole,
+            )
+        )
     return losses

@@ -9,7 +9,7 @@ import pytest
 
 from tfrkit import _native
 from tfrkit._limits import LIMITS
-from tfrkit.container.records import Finding, FrameStream, Policy, read_records
+from tfrkit.container.records import Finding, FrameStream, Policy, find_hole, read_records
 from tfrkit.container.shards import Shard
 from tfrkit.errors import CompressionError, CorruptRecordError, StorageError, TruncatedShardError
 from tfrkit.storage.local import LocalReader
@@ -154,6 +154,24 @@ def test_one_damaged_frame_costs_one_record(pack: Any, offset: int, record: int)
     got, findings = read_skipping(pack(flip(FRAMES, OFFSETS[record] + offset)))
     assert got == RECORDS[:record] + RECORDS[record + 1 :]
     assert [(finding.record, finding.offset) for finding in findings] == [(record, OFFSETS[record])]
+    # A damaged length may hide further frames, a damaged payload between two lengths hides none.
+    assert [finding.is_one_record for finding in findings] == [offset >= 12]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_lost_bytes_with_an_unknown_number_of_records_say_so(pack: Any) -> None:
+    # Of record 5 the payload is damaged, of record 6 the length.
+    got, findings = read_skipping(pack(flip(flip(FRAMES, OFFSETS[5] + 14), OFFSETS[6] + 1)))
+    assert got == RECORDS[:5] + RECORDS[7:]
+    (found,) = findings
+    assert (found.kind, found.is_one_record) == ("payload_checksum", False)
+    assert (found.offset, found.stop) == (OFFSETS[5], OFFSETS[7])
+
+
+def test_record_numbers_are_uncertain_after_the_first_such_bytes() -> None:
+    bad = flip(flip(flip(FRAMES, OFFSETS[5] + 14), OFFSETS[8] + 1), OFFSETS[12] + 1)
+    assert find_hole(read_skipping(bad)[1]) == 8
+    assert find_hole(read_skipping(flip(FRAMES, OFFSETS[5] + 14))[1]) > len(RECORDS)
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])

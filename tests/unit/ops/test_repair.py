@@ -178,14 +178,30 @@ def test_torn_gzip_reports_the_lost_stored_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("data", "lost"),
-    [(flip(FRAMES, 20), 1), (FRAMES, 0), (FRAMES[:-3], None), (flip(FRAMES, 3), None)],
-    ids=["payload", "sound", "cut", "length"],
+    [
+        (flip(FRAMES, 20), 1),
+        (FRAMES, 0),
+        (FRAMES[:-3], None),
+        (flip(FRAMES, 3), None),
+        (flip(flip(FRAMES, 14), frame_offsets(FRAMES)[1] + 2), None),
+        (FRAMES.replace(b"\0\0", b"\r\0") + write_frames([b"last"]), None),
+    ],
+    ids=["payload", "sound", "cut", "length", "payload-then-length", "converted"],
 )
 def test_number_of_lost_records_is_reported_when_the_file_shows_it(
     tmp_path: Path, data: bytes, lost: int | None
 ) -> None:
     (tmp_path / "a").write_bytes(data)
     assert repair(tmp_path / "a", tmp_path / "b").to_json()["lost_records"] == lost
+
+
+def test_numbers_after_a_loss_of_unknown_number_are_uncertain(tmp_path: Path) -> None:
+    starts = frame_offsets(FRAMES)
+    zeros = splice(FRAMES, starts[2], starts[4], bytes(starts[4] - starts[2]))
+    (tmp_path / "a").write_bytes(flip(flip(zeros, starts[0] + 13), starts[6] + 13))
+    lost = repair(tmp_path / "a", tmp_path / "b").to_json()["lost"]
+    assert [one["offset"] for one in lost] == [starts[0], starts[2], starts[6]]
+    assert [one["record_certain"] for one in lost] == [True, True, False]
 
 
 def test_number_of_lost_records_comes_from_a_manifest(tmp_path: Path) -> None:

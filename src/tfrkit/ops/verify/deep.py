@@ -90,7 +90,7 @@ def check_deep(
     watch.begin(0, sum(tally.nbytes or 0 for tally in tallies))
     try:
         for number, batches in zip(order, checked, strict=True):
-            places.start_shard(result.shards[number].path)
+            places.start_shard(result.shards[number])
             for batch in batches:
                 if isinstance(batch, VerifyFinding):
                     found.append(batch)
@@ -160,14 +160,14 @@ class _Places:
     """The location of every checked record, in the order of the fingerprints; 16 bytes per record."""
 
     def __init__(self) -> None:
-        self._shards: list[tuple[int, str]] = []
+        self._shards: list[tuple[int, ShardTally]] = []
         self._records: list[UInt64Array] = []
         self._offsets: list[UInt64Array] = []
         self._total = 0
         self._joined: tuple[UInt64Array, UInt64Array] | None = None
 
-    def start_shard(self, path: str) -> None:
-        self._shards.append((self._total, path))
+    def start_shard(self, tally: ShardTally) -> None:
+        self._shards.append((self._total, tally))
 
     def add(self, records: UInt64Array, offsets: UInt64Array) -> None:
         self._records.append(records)
@@ -179,9 +179,10 @@ class _Places:
             self._joined = np.concatenate(self._records), np.concatenate(self._offsets)
             self._starts = np.array([start for start, _ in self._shards])
         # Empty shards have the same start as the next shard with records, which is the last one with that start.
-        path = self._shards[int(np.searchsorted(self._starts, number, side="right")) - 1][1]
+        tally = self._shards[int(np.searchsorted(self._starts, number, side="right")) - 1][1]
         records, offsets = self._joined
-        return RecordPlace(path, int(records[number]), int(offsets[number]))
+        record = int(records[number])
+        return RecordPlace(tally.path, record, int(offsets[number]), record <= tally.hole)
 
 
 def _describe_match(match: Match, places: _Places, splits: _ShardSplits, what: str) -> VerifyFinding:
@@ -190,13 +191,12 @@ def _describe_match(match: Match, places: _Places, splits: _ShardSplits, what: s
     one, two = splits.of(earlier.shard), splits.of(later.shard)
     is_equal = match.distance is None
     alike = f"{what} as" if is_equal else f"nearly {what} as"
-    where = f"record {earlier.record} of {earlier.shard}"
     if one != two:
         kind: FindingKind = "leak"
-        cause = f"in {two or 'no split'}, {alike} {where} in {one or 'no split'}{describe_distance(match.distance)}"
+        cause = f"in {two or 'no split'}, {alike} {earlier} in {one or 'no split'}{describe_distance(match.distance)}"
     else:
         kind = "duplicate" if is_equal else "near_duplicate"
-        cause = f"{alike} {where}{describe_distance(match.distance)}"
+        cause = f"{alike} {earlier}{describe_distance(match.distance)}"
     return VerifyFinding(later.shard, later.record, later.offset, cause, kind, earlier)
 
 

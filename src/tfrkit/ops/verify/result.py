@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from tfrkit._limits import LIMITS
+from tfrkit.container.records import NO_LIMIT
 from tfrkit.errors import CompressionError, ContainerError, CorruptRecordError, StorageError, TruncatedShardError
 
 FindingKind = Literal[
@@ -33,22 +34,32 @@ KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 
 @dataclass(frozen=True)
 class RecordPlace:
-    """The location of a record."""
+    """The location of a record; `is_record_certain` as in `VerifyFinding`."""
 
     shard: str
     record: int
     offset: int
+    is_record_certain: bool = True
+
+    def __str__(self) -> str:
+        return f"record {self.record}{'' if self.is_record_certain else ' (uncertain)'} of {self.shard}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object: shard, record, offset."""
-        return {"shard": self.shard, "record": self.record, "offset": self.offset}
+        """Return a JSON object: shard, record, offset, record_certain."""
+        return {
+            "shard": self.shard,
+            "record": self.record,
+            "offset": self.offset,
+            "record_certain": self.is_record_certain,
+        }
 
 
 @dataclass(frozen=True)
 class VerifyFinding:
     """One problem. `record` and `offset` are None if it does not concern a single record.
 
-    `other` is the record that a duplicate or a leak is a copy of.
+    `other` is the record that a duplicate or a leak is a copy of. `stop` is the end of damaged bytes that may hold
+    several records, else None. Record numbers after such bytes count them as one and are not `is_record_certain`.
     """
 
     shard: str
@@ -57,9 +68,11 @@ class VerifyFinding:
     cause: str
     kind: FindingKind
     other: RecordPlace | None = None
+    stop: int | None = None
+    is_record_certain: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object: shard, record, offset, cause, kind, other (shard, record, offset)."""
+        """Return a JSON object: shard, record, offset, cause, kind, other, stop, record_certain."""
         return {
             "shard": self.shard,
             "record": self.record,
@@ -67,6 +80,8 @@ class VerifyFinding:
             "cause": self.cause,
             "kind": self.kind,
             "other": None if self.other is None else self.other.to_json(),
+            "stop": self.stop,
+            "record_certain": self.is_record_certain,
         }
 
 
@@ -75,7 +90,7 @@ class ShardTally:
     """The counts of one shard: sound records, frames, findings.
 
     `num_frames` counts records with valid checksums, including those that are not Examples although most others are.
-    `nbytes` is None for a pipe and for a file that cannot be opened.
+    `nbytes` is None for a pipe and for a file that cannot be opened. Record numbers after `hole` are uncertain.
     """
 
     path: str
@@ -86,6 +101,7 @@ class ShardTally:
     is_damaged: bool = False
     is_readable: bool = False
     holds_examples: bool = False
+    hole: int = NO_LIMIT
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object: shard, records, nbytes, findings."""
@@ -121,10 +137,14 @@ class Verification:
                 self.findings.append(finding)
 
     def close(self) -> None:
-        """Add a note for each kind with unlisted findings, and count the listed findings of each shard."""
+        """Add a note for each kind with unlisted findings, mark uncertain record numbers, count findings by shard."""
         for kind, number in self.counts.items():
             if number > LIMITS.max_findings:
                 self.notes.append(f"{number:,} findings of kind {kind}, of which {LIMITS.max_findings:,} are listed")
+        holes = {tally.path: tally.hole for tally in self.shards}
+        for number, finding in enumerate(self.findings):
+            if finding.record is not None and finding.record > holes.get(finding.shard, NO_LIMIT):
+                self.findings[number] = replace(finding, is_record_certain=False)
         by_shard = Counter(finding.shard for finding in self.findings)
         for tally in self.shards:
             tally.num_findings = by_shard[tally.path]

@@ -12,7 +12,7 @@ from functools import partial
 from tfrkit._native import MAX_NAMES
 from tfrkit._threads import choose_threads, run_ahead
 from tfrkit.batches.survey import note_kinds
-from tfrkit.container.records import Finding
+from tfrkit.container.records import Finding, find_hole
 from tfrkit.container.shards import ShardsInTurn, find_named_shards
 from tfrkit.engines.base import Tick
 from tfrkit.errors import ContainerError, NotATFRecordError, Step, StorageError, misuse
@@ -145,10 +145,16 @@ def _check_shards(
         found = [(finding, kind_of_error(error)) for finding, error in checked.damage]
         found += [(finding, "parse") for finding in checked.others]
         found.sort(key=lambda item: item[0].offset)
-        findings = [VerifyFinding(one.shard, one.record, one.offset, one.cause, kind) for one, kind in found]
+        findings = [
+            VerifyFinding(
+                one.shard, one.record, one.offset, one.cause, kind, stop=None if one.is_one_record else one.stop
+            )
+            for one, kind in found
+        ]
         tally.num_frames += checked.num_frames
         tally.records += checked.num_frames - len(checked.others)
         tally.is_damaged |= bool(checked.damage)
+        tally.hole = min(tally.hole, find_hole(finding for finding, _ in checked.damage))
         tick(0, nbytes, len(findings))
         yield findings, checked.num_crowded
 
