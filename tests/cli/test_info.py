@@ -7,14 +7,14 @@ import json
 from pathlib import Path
 
 import tfrkit
-from tfrkit.testing.reference import write_frames
+from tfrkit.testing.reference import encode_example, write_frames
 
 
 def test_info_json_has_the_documented_keys(tfr, shards: Path) -> None:
     result = tfr("info", "data", "--format", "json").json
     assert list(result) == [*("records", "record_bytes", "kind", "compression", "splits", "files", "features", "notes")]
     assert [list(file) for file in result["files"]] == [["path", "bytes", "compression", "records", "kind"]] * 3
-    keys = {"name", "type", "present", "min_length", "max_length", "meaning"}
+    keys = {"name", "type", "present", "set", "min_length", "max_length", "meaning"}
     assert all(keys <= set(feature) for feature in result["features"])
 
 
@@ -34,6 +34,21 @@ def test_info_json_describes_the_sample(tfr, sample: Path) -> None:
     assert features["text"]["present"] == 9
     assert (features["tokens"]["min_length"], features["tokens"]["max_length"]) == (0, 27)
     assert "PNG 12x7" in features["image"]["meaning"]
+
+
+def test_info_and_stats_agree_on_features_without_a_kind(tfr, tmp_path: Path) -> None:
+    # Of three records one has a value, one the name without a kind, one nothing.
+    records = [{b"x": ("int64", [1])}, {b"x": (None, [])}, {}]
+    (tmp_path / "a").write_bytes(write_frames([encode_example({b"y": ("int64", [1]), **row}) for row in records]))
+    info, stats = (
+        {one["name"]: one for one in tfr(command, "a", "--format", "json").json["features"]}
+        for command in ("info", "stats")
+    )
+    assert info["x"]["set"] == stats["x"]["set"] == 1
+    assert info["x"]["present"] == stats["x"]["present"] == 2
+    assert (stats["x"]["share"], stats["y"]["share"]) == (1 / 3, 1)
+    assert any(line.split()[:5] == ["x", "int64", "1", "of", "3"] for line in tfr("info", "a").lines)
+    assert any(line.split()[:3] == ["x", "int64", "33.3%"] for line in tfr("stats", "a").lines)
 
 
 def test_info_text_names_everything(tfr, sample: Path) -> None:

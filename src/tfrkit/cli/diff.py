@@ -17,10 +17,10 @@ HELP = """Compare two datasets record by record.
   tfr diff old/ new/
   tfr diff 'a-*.tfrecord' b.tfrecord --key id --format json
 
-Compares records by position, or with --key by the value of a feature, which has to be one unique
-integer or text per record. Shards and compression do not matter. Lists what was added,
-removed and changed, feature by feature; images by their bytes and, if these differ, by their pixels. What a
-schema has or lacks as a whole is listed once. Records with the same values in other bytes (another order of
+Compares records by position, or with --key by the value of a feature, which has to be one unique integer or text
+per record. Shards and compression do not matter. Lists what was added, removed and changed, feature by feature;
+images by their bytes and, if these differ, by their pixels. A feature that one schema lacks, or has as floats and
+the other one as the same integers, is listed once. Records with the same values in other bytes (another order of
 features) are counted and are not a difference. Exit code 1 if something differs, else 0.
 
 Reads both sides once; records of equal bytes are not decoded. With --key it holds 8 or 16 bytes per record.

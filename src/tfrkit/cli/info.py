@@ -27,9 +27,10 @@ for each record) and in striped order (blocks of 8 MiB; see mode of Dataset.shuf
 counted in a manifest or indexes. Any files can be given, to know the cost before they are copied to a store.
 
 JSON: records, record_bytes (min, mean, max), kind (example, sequence_example, raw or mixed), compression, splits
-(records by name), files (path, bytes, compression, records, kind), features (name, type, list, present, min_length,
-max_length, min_frames, max_frames, pixel_shapes (height, width, channels), meaning and more), notes. JSON lines and
-CSV: features. With --epoch-cost: orders (order, requests, dollars, held_nbytes, mixing, is_default).
+(records by name), files (path, bytes, compression, records, kind), features (name, type, list, present (records with
+the name), set (records with a value), min_length, max_length, min_frames, max_frames, pixel_shapes (height, width,
+channels), meaning and more), notes. JSON lines and CSV: features. With --epoch-cost: orders (order, requests, dollars,
+held_nbytes, mixing, is_default).
 """
 
 EpochCostOption = Annotated[
@@ -37,7 +38,7 @@ EpochCostOption = Annotated[
 ]
 
 COST_COLUMNS = ("order", "requests", "dollars", "in memory", "mixing")
-COLUMNS = ("name", "type", "present", "min_length", "max_length", "meaning")
+COLUMNS = ("name", "type", "present", "set", "min_length", "max_length", "meaning")
 FILE_COLUMNS = ("path", "bytes", "compression", "records", "kind")
 MAX_FILES = 20  # shown as text; the other formats list all files
 
@@ -150,5 +151,5 @@ def to_feature_cells(feature: dict[str, Any], records: int) -> tuple[object, ...
     """Return the table cells of a feature: presence, length and likely meaning."""
     shortest, longest = feature["min_length"], feature["max_length"]
     length = f"{shortest:,}" if shortest == longest else f"{shortest:,}..{longest:,}"
-    present = "all" if feature["present"] == records else f"{feature['present']:,} of {records:,}"
+    present = "all" if feature["set"] == records else f"{feature['set']:,} of {records:,}"
     return feature["name"], feature["type"], present, length, feature["meaning"] or ""

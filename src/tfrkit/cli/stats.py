@@ -33,15 +33,16 @@ classes, pictures of the rarest, sizes of pictures, histograms; in English and C
 `tfr verify --deep`, with pictures of copies and of records in two splits; it decodes every image.
 
 JSON: records, kind (example, sequence_example, raw), files (path, bytes, records, split), record_bytes, features,
-splits (name, files, records), classes, comparison, skipped, findings (shard, record, offset, cause), notes, html.
-A feature: name, list, type, kinds, present, share, unset, values, lengths, frames, numbers, sizes, distinct,
-distinct_exact, top (value, name, count, share), top_error, text, images (count, formats, modes, width, height),
-meaning. record_bytes, lengths, frames, numbers, sizes, width and height: min, mean, max, std, quantiles (p1 .. p99),
-histogram (start, stop, count), exact; numbers also zeros, nan, infinite. classes: feature, list, num_classes,
-largest_to_smallest, unused, classes (value, name, count, share, splits). comparison: reference, flagged, features
-(name, list, method, splits (split, share, mean, distance, chance, flagged, why)). JSON lines and CSV: a row per
-feature: name, list, type, present, share, values, min_length, mean_length, max_length, min, mean, max, std, p50,
-zeros, nan, distinct, distinct_exact, meaning (min, mean, max, std and p50 of bytes are those of their sizes).
+splits (name, files, records), classes, comparison, skipped, findings (shard, record, offset, cause), notes, html. A
+feature: name, list, type, kinds, present (records with the name), unset, set (records with a value), share (of set),
+values, lengths, frames, numbers, sizes, distinct, distinct_exact, top (value, name, count, share), top_error, text,
+images (count, formats, modes, width, height), meaning. record_bytes, lengths, frames, numbers, sizes, width and
+height: min, mean, max, std, quantiles (p1 .. p99), histogram (start, stop, count), exact; numbers also zeros, nan,
+infinite. classes: feature, list, num_classes, largest_to_smallest, unused, classes (value, name, count, share,
+splits). comparison: reference, flagged, features (name, list, method, splits (split, share, mean, distance, chance,
+flagged, why)). JSON lines and CSV: a row per feature: name, list, type, present, share, values, min_length,
+mean_length, max_length, min, mean, max, std, p50, zeros, nan, distinct, distinct_exact, meaning (min, mean, max, std
+and p50 of bytes are those of their sizes).
 """
 
 COLUMNS = (
@@ -298,9 +299,7 @@ def show_share(count: int, total: int) -> str:
 
 def head_cells(feature: dict[str, Any], records: int) -> tuple[str, str, str, str]:
     """Return name, type, presence and lengths: the first columns of every table."""
-    # In a feature list, single steps may be unset, not records.
-    num_set = feature["present"] - (0 if feature["list"] else feature["unset"])
-    present = "all" if num_set == records else show_share(num_set, records)
+    present = "all" if feature["set"] == records else show_share(feature["set"], records)
     length = show_span(feature["lengths"]) if feature["lengths"] is not None else ""
     if feature["frames"] is not None:
         length = f"{show_span(feature['frames'])} x {length}"

@@ -82,6 +82,14 @@ def _merge_tensors(merged: dict[str, Any], one: FeatureStats, other: FeatureStat
         merged["tensor_shape"] = [a if a == b else -1 for a, b in pairs]
 
 
+def count_set(present: int, unset: int, *, is_list: bool) -> int:
+    """Return the number of records with a value: those that have the name, except those in which it has no kind.
+
+    In a feature list, single steps have no kind, not records.
+    """
+    return present if is_list else present - unset
+
+
 Sniff = Callable[[bytes], ImageLike | None]
 _Range = tuple[int | float | None, int | float | None]
 
@@ -94,7 +102,7 @@ class InferredSchema:
 
     - name, type ("bytes", "float", "int64"; None if no record sets one), list (a feature list of a
       SequenceExample), shape (null for a varying size), optional
-    - present: records that have the name; unset: records (frames) in which it has no kind
+    - present: records that have the name; unset: records (frames) in which it has no kind; set: records with a value
     - min_length, max_length: values per record (per frame), over records in which it has a kind
     - min_frames, max_frames: frames per record; null unless list
     - min_value, max_value: over all numbers except NaN, null if there are none; "inf" and "-inf" are strings
@@ -146,7 +154,7 @@ def _infer_spec(
     spec = Spec(
         kinds[0] if kinds else "bytes",
         shape,
-        optional=counted["present"] < num_records or (counted["num_unset"] > 0 and not is_list),
+        optional=count_set(counted["present"], counted["num_unset"], is_list=is_list) < num_records,
         is_list=is_list,
         seen=None if has_one_kind else tuple(kinds),
     )
@@ -212,6 +220,7 @@ def _report_feature(
         "list": counted["is_list"],
         "present": counted["present"],
         "unset": counted["num_unset"],
+        "set": count_set(counted["present"], counted["num_unset"], is_list=counted["is_list"]),
         "min_length": counted["min_length"],
         "max_length": counted["max_length"],
         "min_frames": counted["min_frames"] if counted["is_list"] else None,

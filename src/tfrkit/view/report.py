@@ -239,7 +239,7 @@ def _list_facts(features: Sequence[Json]) -> Json:
         )
         facts = {key: figure.get(key) for key in ("min", "mean", "max", "std")}
         facts |= {"name": one["name"], "type": f"{one['type']} list" if one["list"] else one["type"]}
-        facts |= {"present": one["present"], "length": length, "values": one["distinct"], "meaning": one["meaning"]}
+        facts |= {"present": one["set"], "length": length, "values": one["distinct"], "meaning": one["meaning"]}
         rows.append([facts[key] for key in FACTS])
     return {"name": "table", "heads": FACTS, "rows": rows}
 

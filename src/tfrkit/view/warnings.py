@@ -82,7 +82,7 @@ def _list_features(result: Stats) -> Iterator[Json]:
     mixed = [feature["name"] for feature in features if feature["type"] == "mixed"]
     bad = [feature["name"] for feature in features if feature["numbers"] and feature["numbers"]["nan"]]
     infinite = [feature["name"] for feature in features if feature["numbers"] and feature["numbers"]["infinite"]]
-    missing = [feature["name"] for feature in features if feature["present"] < result.records]
+    missing = [feature["name"] for feature in features if feature["set"] < result.records]
     constant = [feature["name"] for feature in features if _is_constant(feature, result.records)]
     groups: list[tuple[Level, str, list[str]]] = [
         ("bad", "mixed", mixed),

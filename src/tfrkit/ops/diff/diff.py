@@ -61,7 +61,7 @@ class Difference:
     """Result of `diff`. `listed` holds the first changes of each kind; the counts cover all changes.
 
     `recoded` counts records with equal values but different bytes (features in another order, say): not a change.
-    `schema_only` counts records that differ only by changes listed in `schema`.
+    `schema_only` counts records that differ only by changes listed in `schema`, with the same numbers.
     """
 
     records_a: int = 0

@@ -79,7 +79,10 @@ def compare_schemas(a: Schema, b: Schema) -> list[FeatureChange]:
 def make_comparison(
     kind_a: RecordKind, kind_b: RecordKind, schema_changes: Collection[FeatureChange]
 ) -> Callable[[Record, Record], Compared]:
-    """Return a function that finds the differences of two records, except those listed in `schema_changes`."""
+    """Return a function that finds the differences of two records, except those listed in `schema_changes`.
+
+    Values of another kind are such a difference only if they are the same numbers.
+    """
     listed = {(change.feature, change.change) for change in schema_changes}
 
     def compare(a: Record, b: Record) -> Compared:
@@ -90,19 +93,19 @@ def make_comparison(
         changes = []
         is_told = False
         for name in dict.fromkeys([*features_a, *features_b]):
-            change = _compare_features(name, features_a.get(name), features_b.get(name))
+            stored_a, stored_b = features_a.get(name), features_b.get(name)
+            change = _compare_features(name, stored_a, stored_b)
             if change is None:
                 continue
-            if (name, change.change) in listed and (change.change != "changed" or change.note == _KINDS):
+            if (name, change.change) in listed and (
+                change.change != "changed" or _are_same_numbers(stored_a, stored_b)
+            ):
                 is_told = True
             else:
                 changes.append(change)
         return changes, is_told
 
     return compare
-
-
-_KINDS = "another kind"
 
 
 def _compare_features(name: str, a: _Stored | None, b: _Stored | None) -> FeatureChange | None:
@@ -126,12 +129,19 @@ def _are_equal(a: _Stored, b: _Stored) -> bool:
     return list(a.values) == list(b.values)
 
 
+def _are_same_numbers(a: _Stored | None, b: _Stored | None) -> bool:
+    """Whether one side has integers and the other one the same numbers as floats."""
+    if a is None or b is None or {a.kind, b.kind} != {"int64", "float"}:
+        return False
+    return list(a.values) == list(b.values)
+
+
 def _note(a: _Stored, b: _Stored) -> str:
     """Describe how two unequal values differ; may return an empty string."""
     if a.is_list and b.is_list:
         return _note_frames(a, b)
     if a.kind != b.kind:
-        return _KINDS
+        return "another kind"
     if len(a.values) != len(b.values):
         return f"{len(a.values):,} against {len(b.values):,} values"
     if a.kind == "bytes":

@@ -198,17 +198,33 @@ def _write_rows(answer: Answer, path: str, compression: Compression) -> int:
             specs[name] = Spec(_STORED_TYPES[element], () if element == kind else (None,), optional=True)
         elif not is_sequence:
             wanted = "float" if kind.startswith(("DOUBLE", "DECIMAL")) else "varchar"
-            plain = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "name"
             raise QueryError(
                 f"column {name!r} expected a type that a TFRecord can store, got {kind}",
-                hint=f"say what it becomes: (…)::{wanted} as {plain}",
+                hint=f"say what it becomes: (…)::{wanted} as {_plain_name(name)}",
             )
     # The kind of an empty list cannot be found from its values.
     has_lists = any(spec.shape for spec in specs.values())
     with Writer(path, compression=compression, schema=Schema(specs) if has_lists else None) as writer:
         for row in answer.rows():
-            writer.write(_leave_out_nulls(row))
+            try:
+                writer.write(_leave_out_nulls(row))
+            except OverflowError as error:
+                # DuckDB has wider integers, and sums are such.
+                name = next((name for name, value in row.items() if _is_wide(value)), "name")
+                hint = f"say what it becomes: (…)::float as {_plain_name(name)}, or ::varchar for all digits"
+                raise QueryError(str(error), hint=hint) from None
         return writer.num_records
+
+
+def _is_wide(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_is_wide, value))
+    return isinstance(value, int) and not -(1 << 63) <= value < 1 << 63
+
+
+def _plain_name(name: str) -> str:
+    """Return a name that needs no quotes in a query."""
+    return re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "name"
 
 
 def _leave_out_nulls(values: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from tfrkit.features.infer import FeatureStats, InferredSchema, infer_schema
+from tfrkit.features.infer import FeatureStats, InferredSchema, count_set, infer_schema
 from tfrkit.features.meaning import describe_images
 from tfrkit.features.name_words import is_label_name
 from tfrkit.features.schema import Schema, decode_name
@@ -72,14 +72,16 @@ def feature_to_json(
     name = decode_name(key[0])
     values = feature.values
     is_bytes = isinstance(values, BytesSummary)
+    num_set = count_set(feature.present, feature.unset, is_list=key[1])
     return {
         "name": name,
         "list": key[1],
         "type": feature.kind,
         "kinds": dict(feature.kinds),
         "present": feature.present,
-        "share": feature.present / records if records else 0.0,
         "unset": feature.unset,
+        "set": num_set,
+        "share": num_set / records if records else 0.0,
         "values": 0 if values is None else values.count,
         "lengths": summary_to_json(feature.lengths) if feature.lengths.count else None,
         "frames": summary_to_json(feature.frames) if key[1] and feature.frames.count else None,

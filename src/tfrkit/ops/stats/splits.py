@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrkit.features.infer import count_set
 from tfrkit.features.schema import decode_name
 from tfrkit.features.spec import Spec
 from tfrkit.ops.preview import value_to_json
@@ -142,7 +143,8 @@ def _compare(key: FeatureKey, method: str | None, name: str, splits: SplitSummar
     empty = FeatureSummary()
     summary, base = splits[name], splits[reference]
     feature, other = summary.features.get(key, empty), base.features.get(key, empty)
-    share, base_share = feature.present / summary.records, other.present / base.records
+    num_set, num_base = (count_set(one.present, one.unset, is_list=key[1]) for one in (feature, other))
+    share, base_share = num_set / summary.records, num_base / base.records
     values = feature.values
     has_mean = isinstance(values, NumberSummary) and values.num_finite
     result: dict[str, Any] = {
@@ -164,7 +166,7 @@ def _compare(key: FeatureKey, method: str | None, name: str, splits: SplitSummar
         result["distance"], result["chance"] = distance, chance
         if distance > MIN_DISTANCE and distance > chance:
             causes.append(f"{method} {distance:.2f}")
-    pooled = (feature.present + other.present) / (summary.records + base.records)
+    pooled = (num_set + num_base) / (summary.records + base.records)
     spread = math.sqrt(pooled * (1 - pooled) * (1 / summary.records + 1 / base.records))
     gap = abs(share - base_share)
     if gap > MIN_PRESENCE_GAP and gap > _PRESENCE_CHANCE * spread:

@@ -135,6 +135,16 @@ def test_schema_differences_are_named_once(tmp_path: Path) -> None:
     assert [feature.feature for feature in found.listed[0].features] == ["x"]
 
 
+def test_values_of_another_kind_are_changed_unless_they_are_the_same_numbers(tmp_path: Path) -> None:
+    a = save(tmp_path / "a", [make_record(number, v=("float", [number + 0.5])) for number in range(3)])
+    text = save(tmp_path / "b", [make_record(number, v=("bytes", [b"%d.5" % number])) for number in range(3)])
+    found = diff(a, text)
+    assert (counts(found), found.schema_only) == ((0, 3, 0, 0), 0)
+    assert (found.features, found.listed[0].features[0].note) == ({"v": 3}, "another kind")
+    rounded = save(tmp_path / "c", [make_record(number, v=("int64", [number])) for number in range(3)])
+    assert (diff(a, rounded).changed, diff(a, rounded).schema_only) == (3, 0)
+
+
 def test_raw_records_are_compared_by_their_bytes(tmp_path: Path) -> None:
     found = diff(save(tmp_path / "a", [b"one", b"\xff\xfe"]), save(tmp_path / "b", [b"one", b"\xff\xfd", b"three"]))
     assert counts(found) == (1, 1, 0, 1)

@@ -32,6 +32,21 @@ def make_records(count: int) -> list[bytes]:
     ]
 
 
+@pytest.mark.parametrize("value", ["sum(big)", "list(big::hugeint * 2)", "9223372036854775808::ubigint"])
+def test_integers_wider_than_int64_are_an_error_with_a_next_step(tmp_path: Path, value: str) -> None:
+    with tfrkit.Writer(tmp_path / "t.tfrecord") as writer:
+        writer.write({"big": 2**62})
+        writer.write({"big": 2**62})
+    where = f"from '{tmp_path}/t.tfrecord'"
+    what = r"feature 'a b' expected a signed 64-bit integer, got 9223372036854775808 - at row 0\n  .*::float as a_b, or"
+    with pytest.raises(QueryError, match=what):
+        sql(f'select {value} as "a b" {where}').save(tmp_path / "out.tfrecord")
+    assert not (tmp_path / "out.tfrecord").exists()
+    sql(f"select ({value})::varchar as s {where} limit 1").save(tmp_path / "out.tfrecord")
+    (row,) = tfrkit.open(tmp_path / "out.tfrecord")
+    assert "9223372036854775808" in row["s"]
+
+
 @pytest.fixture
 def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Three shards, the second one gzip."""

@@ -361,7 +361,8 @@ def test_duplicates_are_found_with_the_first_of_them(tmp_path: Path) -> None:
         ("duplicate", 2, f"the same image as record 0 of {path}"),
         ("duplicate", 4, f"the same image as record 0 of {path}"),
     ]
-    assert result.findings[0].to_json()["other"] == {"shard": str(path), "record": 0, "offset": 0}
+    other = {"shard": str(path), "record": 0, "offset": 0, "record_certain": True}
+    assert result.findings[0].to_json()["other"] == other
     assert result.findings[0].offset == frame_offsets(path.read_bytes())[2]
     assert verify(path, deep=True, ignore=["duplicate"]).ok
 

@@ -56,6 +56,8 @@ def test_each_fault_has_shard_record_byte_and_cause(tmp_path: Path) -> None:
         "cause": finding["cause"],
         "kind": "checksum",
         "other": None,
+        "stop": None,
+        "record_certain": True,
     }
     assert result.to_json()["counts"] == {"checksum": 1}
     assert result.shards[0].to_json()["findings"] == 1
