@@ -105,10 +105,20 @@ class Hint(str):
         return hint
 
 
+def in_one_line(text: str) -> str:
+    """Escape the line breaks of a text: names of files and features may have them, and a new line begins a hint.
+
+    Example:
+        >>> print(in_one_line("no images - at cat/new\\nline.png"))
+        no images - at cat/new\\nline.png
+    """
+    return text.replace("\r", "\\r").replace("\n", "\\n")
+
+
 def misuse(what: str, *steps: Step | str) -> ValueError:
     """Make a ValueError for a wrong argument; message and hint are attributes, as in a `TfrkitError`."""
     hint = Hint(*steps)
-    error: Any = ValueError(f"{what}\n  {hint}")
+    error: Any = ValueError(f"{in_one_line(what)}\n  {hint}")
     error.what, error.hint = what, hint
     return error  # type: ignore[no-any-return]
 
@@ -155,7 +165,7 @@ class TfrkitError(Exception):
             where.append(f"byte {self.offset}")
         if self.row is not None:
             where.append(f"row {self.row} of the batch")
-        text = f"{self.what} - at {', '.join(where)}" if where else self.what
+        text = in_one_line(f"{self.what} - at {', '.join(where)}" if where else self.what)
         return f"{text}\n  {self.hint}" if self.hint else text
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -38,7 +38,7 @@ def test_info_json_describes_the_sample(tfr, sample: Path) -> None:
 
 def test_info_and_stats_agree_on_features_without_a_kind(tfr, tmp_path: Path) -> None:
     # Of three records one has a value, one the name without a kind, one nothing.
-    records = [{b"x": ("int64", [1])}, {b"x": (None, [])}, {}]
+    records = [{b"x": ("int64", [1])}, {b"x": None}, {}]
     (tmp_path / "a").write_bytes(write_frames([encode_example({b"y": ("int64", [1]), **row}) for row in records]))
     info, stats = (
         {one["name"]: one for one in tfr(command, "a", "--format", "json").json["features"]}
@@ -80,7 +80,7 @@ def test_info_detects_gzip(tfr, sample: Path, tmp_path: Path) -> None:
 def test_info_jsonl_and_csv_list_features(tfr, sample: Path) -> None:
     names = [json.loads(line)["name"] for line in tfr("info", "sample.tfrecord", "--format", "jsonl").lines]
     table = tfr("info", "sample.tfrecord", "--format", "csv").lines
-    assert table[0] == "name,type,present,min_length,max_length,meaning"
+    assert table[0] == "name,type,present,set,min_length,max_length,meaning"
     assert [line.split(",")[0] for line in table[1:]] == names
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tfrkit import errors
-from tfrkit.errors import CorruptRecordError, FeatureKindError, TfrkitError, at_row
+from tfrkit.errors import CorruptRecordError, FeatureKindError, StorageError, TfrkitError, at_row, misuse
 
 ALL = [item for _, item in inspect.getmembers(errors, inspect.isclass) if issubclass(item, TfrkitError)]
 
@@ -72,6 +72,13 @@ def test_replaced_fact_leaves_the_others_and_the_first_error() -> None:
     other = error.replace(record=2, hint="do this")
     assert (str(other), other.fault) == ("what - at s, record 2\n  do this", "payload_checksum")
     assert (type(other), str(error)) == (CorruptRecordError, "what - at s, record 1")
+
+
+def test_line_breaks_in_names_do_not_begin_a_line() -> None:
+    error = StorageError("only a\nb.png", shard="new\r\nline", hint="first\n  second")
+    assert str(error) == "only a\\nb.png - at new\\r\\nline\n  first\n  second"
+    assert (error.what, error.shard) == ("only a\nb.png", "new\r\nline")
+    assert str(misuse("no column 'a\nb'", "see columns")) == "no column 'a\\nb'\n  see columns"
 
 
 def test_fact_set_later_is_in_the_message() -> None:

@@ -25,6 +25,7 @@ from tfrkit.errors import (
     SchemaError,
     ShapeError,
     UnlistedShardWarning,
+    in_one_line,
     warn_caller,
 )
 from tfrkit.features.schema import Schema, find_mismatches
@@ -207,7 +208,7 @@ class ShardSet:
             more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
             warn_caller(
                 EmptyShardWarning(
-                    f"{len(names):,} of {len(self.shards):,} shards are empty - at {names[0]}{more}\n"
+                    f"{len(names):,} of {len(self.shards):,} shards are empty - at {in_one_line(names[0])}{more}\n"
                     "  copy or write them again if they should have records",
                     tuple(names),
                 )
@@ -230,9 +231,10 @@ class ShardSet:
             more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
             has_none = self.sidecars.splits and all(self.sidecars.split_names[number] is None for number in extra)
             splits = ", and in no split" if has_none else ""
+            where = f"{in_one_line(names[0])}{more}"
             warn_caller(
                 UnlistedShardWarning(
-                    f"not listed in {os.path.basename(manifest.path)} next to it{splits} - at {names[0]}{more}\n"
+                    f"not listed in {os.path.basename(manifest.path)} next to it{splits} - at {where}\n"
                     "  add its records to the dataset: tfr append, or move it elsewhere",
                     tuple(names),
                 )

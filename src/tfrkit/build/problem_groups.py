@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tfrkit.errors import Hint, Step
+from tfrkit.errors import Hint, Step, in_one_line
 from tfrkit.sources.base import Problem
 
 # A group of up to this many problems is shown in full; of a larger group, this many places are shown.
@@ -35,12 +35,12 @@ class ProblemGroup:
     def describe(self) -> list[str]:
         """Return one line for each problem if they are few, else one line for all."""
         if len(self.problems) <= _SHOWN:
-            return [describe_problem(problem) for problem in self.problems]
+            return [in_one_line(describe_problem(problem)) for problem in self.problems]
         first = self.problems[0]
         is_same = all(problem.reason == first.reason for problem in self.problems)
         places = "; ".join(problem.key for problem in self.problems[:_SHOWN])
         where = f"at {places} and {len(self.problems) - _SHOWN:,} more"
-        return [f"{len(self.problems):,} {self._name(first.reason, is_same)} - {where}"]
+        return [in_one_line(f"{len(self.problems):,} {self._name(first.reason, is_same)} - {where}")]
 
     def describe_reason(self) -> str:
         """Return the common reason, without places."""

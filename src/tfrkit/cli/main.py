@@ -21,7 +21,7 @@ from tfrkit.cli.hints import Flag, explain, read_flags
 from tfrkit.cli.options import Json, Quiet, spread_groups
 from tfrkit.cli.output import get_verdict, print_error, say
 from tfrkit.cli.streams import prepare_streams
-from tfrkit.errors import OtherPartsError, TfrkitError, TfrkitWarning
+from tfrkit.errors import OtherPartsError, TfrkitError, TfrkitWarning, in_one_line
 
 HELP = f"""Build, check, reshape and query TFRecord files, without TensorFlow.
 
@@ -172,7 +172,8 @@ def show_warning(show: Callable[..., None], message: Warning | str, category: ty
 def describe_error(error: Exception, flags: Mapping[str, Flag]) -> str:
     """Return one clear message for an error that is not a bug."""
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror.lower()} - at {error.filename}" if error.filename else error.strerror.lower()
+        where = f" - at {error.filename}" if error.filename else ""
+        return in_one_line(error.strerror.lower() + where)
     if isinstance(error, MemoryError):
         # Errors of NumPy and Arrow, which are subclasses, name an allocation; those of Python may have no text.
         is_ours = type(error) is MemoryError and error.args

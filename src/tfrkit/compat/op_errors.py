@@ -23,6 +23,9 @@ class OpError(TfrkitError):
         if error_code is not None:
             self.error_code = error_code
 
+    def __str__(self) -> str:
+        return self.what
+
     @property
     def message(self) -> str:
         return self.what

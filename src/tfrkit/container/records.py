@@ -27,6 +27,7 @@ from tfrkit.errors import (
     StorageError,
     TfrkitError,
     TruncatedShardError,
+    in_one_line,
     warn_caller,
 )
 from tfrkit.storage.base import Ahead, ByteSource
@@ -152,11 +153,9 @@ class Policy:
         self._warned_of.update((finding.shard, finding.offset) for finding in found)
         first = found[0]
         places = "1 damaged place" if len(found) == 1 else f"{len(found):,} damaged places, the first"
+        where = f"{in_one_line(first.shard)}, record {first.record}, byte {first.offset}"
         warn_caller(
-            SkippedRecordsWarning(
-                f"skipped {places}: {first.cause} - at {first.shard}, record {first.record}, byte {first.offset}\n"
-                "  list all damage: ds.errors"
-            )
+            SkippedRecordsWarning(f"skipped {places}: {first.cause} - at {where}\n  list all damage: ds.errors")
         )
 
 

@@ -339,9 +339,10 @@ def require_space(path: str, nbytes: int) -> None:
     folder = os.path.abspath(path)
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
-    free = shutil.disk_usage(folder).free
+    size, _, free = shutil.disk_usage(folder)
     needed = nbytes + LIMITS.spare_nbytes
-    if needed > free:
+    # Folders that are on no disk, such as /proc, and some network disks have size 0: writing shows what they take.
+    if size and needed > free:
         raise StorageError(
             f"too little space, about {needed / 1e6:,.0f} MB are needed "
             f"({LIMITS.spare_nbytes / 1e6:,.0f} of them to spare) and {free / 1e6:,.0f} MB are free",

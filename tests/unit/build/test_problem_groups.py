@@ -12,6 +12,13 @@ def test_few_problems_are_shown_one_by_one():
     assert describe([Problem("a", "x"), Problem("b", "x"), Problem("c", "y")]) == ["a: x", "b: x", "c: y"]
 
 
+def test_line_breaks_in_names_do_not_begin_a_line():
+    assert describe([Problem("a\nb.png", "x\ny")]) == ["a\\nb.png: x\\ny"]
+    assert describe([Problem(f"{n}\n.png", "x") for n in range(5)]) == [
+        "5 times: x - at 0\\n.png; 1\\n.png; 2\\n.png and 2 more"
+    ]
+
+
 def test_reasons_that_differ_in_numbers_are_one_line_with_the_first_reason():
     problems = [Problem(f"{n}.xml", f"box ({n}, -1.5, 1e+03) is outside, {n}x9") for n in range(12)]
     assert describe(problems) == [

@@ -239,6 +239,7 @@ def test_infer_report_is_plain_json() -> None:
         "list",
         "present",
         "unset",
+        "set",
         "min_length",
         "max_length",
         "min_frames",

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from tfrkit import _native
 from tfrkit.errors import StorageError
 from tfrkit.storage.base import ByteReader, ByteWriter
-from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
+from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader, require_space
 from tfrkit.testing.storage_suite import CONTENT, StorageTests
 
 
@@ -276,3 +277,13 @@ def test_writer_context_with_commit_leaves_the_file(tmp_path: Path) -> None:
         writer.write(b"x")
         writer.commit()
     assert (tmp_path / "new" / "shard").read_bytes() == b"x"
+
+
+def test_folder_on_no_disk_has_no_lack_of_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # /proc and some network disks report 0 bytes: what cannot be written there has its own error.
+    sizes = {"total": 0, "used": 0, "free": 0}
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: tuple(sizes.values()))
+    require_space(str(tmp_path / "new" / "a"), 100)
+    sizes["total"] = 1 << 40
+    with pytest.raises(StorageError, match="too little space"):
+        require_space(str(tmp_path / "new" / "a"), 100)
