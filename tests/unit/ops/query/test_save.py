@@ -44,7 +44,7 @@ def test_integers_wider_than_int64_are_an_error_with_a_next_step(tmp_path: Path,
     assert not (tmp_path / "out.tfrecord").exists()
     sql(f"select ({value})::varchar as s {where} limit 1").save(tmp_path / "out.tfrecord")
     (row,) = tfrkit.open(tmp_path / "out.tfrecord")
-    assert "9223372036854775808" in row["s"]
+    assert b"9223372036854775808" in row["s"]
 
 
 @pytest.fixture
