@@ -292,6 +292,7 @@ def is_even(row: dict[str, Any]) -> bool:
 def test_functions_run_in_processes(ds: tfrkit.Dataset) -> None:
     half = functools.partial(scale, by=2)
     assert ids(ds.take(3).map(half, processes=1)) == [0, 2, 4]
+    assert ids(ds.filter(is_even, processes=1)) == ids(ds.filter(is_even))
     with pytest.raises(TypeError, match="processes need a function of a module, got .*lambda"):
         ds.map(lambda row: row, processes=2)
     with pytest.raises(ValueError, match="processes expected at least 1, got 0"):
