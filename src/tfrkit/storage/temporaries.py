@@ -275,11 +275,15 @@ def sweep_folder(folder: str) -> None:
 def _remove_abandoned(path: str, start: str, *, is_lock: bool) -> None:
     """Remove a temporary file, or a lock file and its folder, if the lock is free. May raise `OSError`."""
     flags = os.O_RDWR | _platform.O_NONBLOCK | _platform.O_CLOEXEC | _platform.O_NOFOLLOW
-    descriptor = os.open(path, flags)  # a folder cannot be opened this way: it is removed with its lock file
+    try:
+        descriptor = os.open(path, flags)
+    except IsADirectoryError:
+        _remove_folder_without_lock(path, start)
+        return
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return
-        if not (_native.is_local_disk(descriptor) or start == _name_start() != _UNKNOWN_START):
+        if not _is_ours(descriptor, start):
             return
         _platform.lock_file(descriptor, wait=False)
         if not _is_at(descriptor, path):
@@ -292,6 +296,25 @@ def _remove_abandoned(path: str, start: str, *, is_lock: bool) -> None:
         os.unlink(path)
     finally:
         os.close(descriptor)
+
+
+def _remove_folder_without_lock(path: str, start: str) -> None:
+    """Remove a folder whose lock file is gone: a worker made it again after its process was killed and it was removed.
+
+    A folder in use has its lock file from before it is made until after it is gone.
+    """
+    descriptor = os.open(path, os.O_RDONLY | _platform.O_CLOEXEC | _platform.O_NOFOLLOW)
+    try:
+        is_ours = _is_ours(descriptor, start)
+    finally:
+        os.close(descriptor)
+    if is_ours and not os.path.lexists(f"{os.path.splitext(path)[0]}.{_FOLDER_LOCK}"):
+        remove_tree(path)
+
+
+def _is_ours(descriptor: int, start: str) -> bool:
+    """Whether locks and folders of other machines cannot be meant: a local disk, or a name of this machine."""
+    return _native.is_local_disk(descriptor) or start == _name_start() != _UNKNOWN_START
 
 
 def _create_locked(target: str, ending: str) -> tuple[str, int]:

@@ -48,6 +48,15 @@ def test_temporary_of_a_killed_process_is_removed(tmp_path: Path, kind: str) -> 
     assert os.listdir(tmp_path) == []
 
 
+def test_folder_that_a_worker_made_again_is_removed(tmp_path: Path) -> None:
+    leave(tmp_path, "TemporaryFolder")
+    [folder] = tmp_path.glob("*.tmp")
+    sweep_folder(str(tmp_path))
+    (folder / "a").mkdir(parents=True)  # by a worker that had not noticed yet
+    sweep_folder(str(tmp_path))
+    assert os.listdir(tmp_path) == []
+
+
 def test_temporary_in_use_stays_also_for_another_process(tmp_path: Path) -> None:
     file, folder = TemporaryFile(str(tmp_path / "out")), TemporaryFolder(str(tmp_path / "out"))
     before = sorted(os.listdir(tmp_path))
