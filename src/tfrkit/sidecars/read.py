@@ -186,23 +186,26 @@ class Sidecars:
         return fingerprint_entries((entry.nbytes, entry.sha256) for entry in entries if entry is not None)
 
     def _find_manifest(self, path: str) -> Manifest | None:
-        places = [own_path(path, MANIFEST), os.path.join(os.path.dirname(path), MANIFEST)]
+        folder, name = os.path.split(path)
+        places = [os.path.join(folder, MANIFEST)]
         if has_scheme(path):
-            places.reverse()  # a request for each shard would be too many
-        elif len(self.paths) > _MAX_OPENED and os.path.basename(places[0]) not in self._list_own(places[0]):
-            del places[0]
+            places.append(own_path(path, MANIFEST))  # a request for each shard would be too many
+        elif len(self.paths) <= _MAX_OPENED or f"{name}.{MANIFEST}" in self._list_own(folder, path):
+            places.insert(0, own_path(path, MANIFEST))
         for place in places:
             manifest = self._load_manifest(place)
-            if manifest is not None and os.path.basename(path) in manifest.entries:
+            if manifest is not None and name in manifest.entries:
                 return manifest
         return None
 
-    def _list_own(self, path: str) -> frozenset[str]:
-        """Return the names in the folder of a sidecar, listed once: one listing costs less than many failed opens."""
-        folder = os.path.dirname(path)
+    def _list_own(self, folder: str, path: str) -> frozenset[str]:
+        """Return the names of sidecars of single files in a folder, by the path of one file in it.
+
+        They are listed once: one listing costs less than many failed opens.
+        """
         if folder not in self._listed:
             try:
-                self._listed[folder] = frozenset(os.listdir(folder))
+                self._listed[folder] = frozenset(os.listdir(os.path.dirname(own_path(path, MANIFEST))))
             except OSError:
                 self._listed[folder] = frozenset()
         return self._listed[folder]
