@@ -20,6 +20,7 @@ _WRITE = (
 )
 SPLIT = 'parts: train, test = ds.split({"train": 0.8, "test": 0.2}, seed=0)'
 _SQL = "a query over its files: tfrkit.sql(\"select count(*) from 'train.tfrecord' group by label\")"
+_SORT = 'into another file: tfrkit.sql("select * from \'train.tfrecord\' order by id").save("sorted.tfrecord")'
 _FORMAT = "for a framework: ds.batch(64).to_torch(), .to_jax(), .to_tf()    whole: ds.to_pandas(), ds.to_polars()"
 
 # Names of tf.data, TFDS, Hugging Face datasets, PyTorch and pandas.
@@ -51,6 +52,13 @@ OF_DATASET: Mapping[str, str] = {
     "iter": "rows: iter(ds)    batches: iter(ds.batch(64))",
     "describe": "counts and ranges of each feature: tfrkit.tools.stats(ds.files)",
     "concatenate": _CONCATENATE,
+    "concat": _CONCATENATE,
+    "first": "the first row: ds[0]    the first rows: ds.take(5)",
+    "last": "the last row: ds[-1]    the last rows: ds[-5:]",
+    "sort": _SORT,
+    "sort_values": _SORT,
+    "sorted": _SORT,
+    "order_by": _SORT,
     "prefetch": _AHEAD,
     "cache": _CACHE,
     "interleave": "a shuffle mixes the rows of all files: ds.shuffle(seed=0)",
@@ -106,6 +114,34 @@ OF_BATCHES: Mapping[str, str] = {
 }
 
 
+_PANDAS = "as a DataFrame: pyarrow.table(answer).to_pandas(), polars.DataFrame(answer)"
+_ARROW = "as a table of Arrow: pyarrow.table(answer)"
+_ROWS = "rows: list(answer), as dicts    list(answer.tuples()), as tuples"
+_SAVE = 'a file: answer.save("x.parquet"), also .csv, .jsonl and .tfrecord'
+# Names of DuckDB, pandas, polars and database modules.
+OF_ANSWER: Mapping[str, str] = {
+    "to_pandas": _PANDAS,
+    "to_df": _PANDAS,
+    "df": _PANDAS,
+    "fetchdf": _PANDAS,
+    "to_polars": _PANDAS,
+    "pl": _PANDAS,
+    "to_arrow": _ARROW,
+    "arrow": _ARROW,
+    "fetch_arrow_table": _ARROW,
+    "fetchall": _ROWS,
+    "fetchone": _ROWS,
+    "to_list": _ROWS,
+    "to_dicts": _ROWS,
+    "head": _ROWS,
+    "show": _ROWS,
+    "to_csv": _SAVE,
+    "to_parquet": _SAVE,
+    "write_csv": _SAVE,
+    "write_parquet": _SAVE,
+}
+
+
 def explain_name(name: str) -> AttributeError:
     """Make the error for a name that the module does not have, with the equivalent, if any."""
     hint = f"\n  {OF_MODULE[name]}" if name in OF_MODULE else ""
@@ -121,11 +157,12 @@ def explain_attribute(owner: object, name: str, known: Mapping[str, str]) -> Att
 
 
 def refuse_arguments(
-    called: str, /, *, given_twice: str | None = None, **known: str
+    called: str, /, *, given_twice: str | None = None, too_many: str | None = None, **known: str
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
     """Make a function reject arguments known from other libraries, with a hint; `called` is its name in messages.
 
-    `given_twice` is the hint for an argument given by position and by name.
+    `given_twice` is the hint for an argument given by position and by name, `too_many` for more arguments by position
+    than there are.
 
     Example:
         >>> @refuse_arguments("shuffle", buffer_size="no buffer is needed")
@@ -144,6 +181,8 @@ def refuse_arguments(
                     raise TypeError(f"{called} has no argument {name}\n  {known[name]}")
                 if given_twice is not None and name in function.__code__.co_varnames[: len(args)]:
                     raise TypeError(f"{called} got two values for {name}\n  {given_twice}")
+            if too_many is not None and len(args) > function.__code__.co_argcount:
+                raise TypeError(f"{called} expected one argument, got several\n  {too_many}")
             return function(*args, **kwargs)
 
         if called not in function.__qualname__.split("."):

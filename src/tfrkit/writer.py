@@ -23,7 +23,7 @@ from tfrkit.codec.untyped import UntypedLists, is_untyped_column
 from tfrkit.container.codecs import CompressionWord, Level, compression_of_name, read_compression
 from tfrkit.container.names import refuse_foreign_suffix
 from tfrkit.container.writer import Digest, ShardWriter
-from tfrkit.errors import FeatureKindError, GuessedKindWarning, LostRowsWarning, MissingFeatureError, at_row
+from tfrkit.errors import GuessedKindWarning, LostRowsWarning, MissingFeatureError, at_row
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.sidecars.places import remove_own
 from tfrkit.storage.resolve import open_writer, show_address
@@ -318,9 +318,7 @@ class Writer:
             name = raw_name.decode()
             known = self._encoder.kind_of(name)
             if kind is not None and known not in (None, kind):
-                raise self._coercer.make_error(
-                    FeatureKindError, name, f"expected {known} as in rows before, got {kind}"
-                )
+                raise self._coercer.wrong_kind(name, known, kind)
             native.append((raw_name, kind or known or "int64", *rest))
         pending = self._encoder.write_columns(native, num_rows)
         for raw_name, kind, *_ in encoded:

@@ -11,13 +11,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tfrkit
 from tfrkit import _familiar
 from tfrkit._limits import LIMITS
+from tfrkit.batches.shard_set import ShardSet
 from tfrkit.dataset.batched import Batches
-from tfrkit.errors import MissingFeatureError, QueryError, UnlistedShardWarning
+from tfrkit.errors import (
+    FeatureKindError,
+    MissingFeatureError,
+    QueryError,
+    ShapeError,
+    StorageError,
+    UnlistedShardWarning,
+)
+from tfrkit.ops.query.query import Answer
 
 
 @pytest.fixture
@@ -41,7 +51,77 @@ def test_name_of_another_library_on_batches_raises_with_ours(ds: tfrkit.Dataset,
         getattr(ds.batch(4), name)
 
 
+@pytest.mark.parametrize("name", _familiar.OF_ANSWER)
+def test_name_of_another_library_on_an_answer_raises_with_ours(ds: tfrkit.Dataset, name: str) -> None:
+    with (
+        tfrkit.sql("select 1 as a") as answer,
+        pytest.raises(AttributeError, match=rf"Answer has no attribute '{name}'\n  "),
+    ):
+        getattr(answer, name)
+
+
+def test_table_of_python_that_a_query_names_has_a_hint(ds: tfrkit.Dataset) -> None:
+    with pytest.raises(StorageError, match=r'no such file.* - at nd\n.*Python: tables=\{"nd": nd\}'):
+        tfrkit.sql("select count(*) from nd")
+    assert list(tfrkit.sql("select count(*) from nd", tables={"nd": ds}).tuples()) == [(30,)]
+
+
+def test_features_without_a_list_have_a_hint(ds: tfrkit.Dataset) -> None:
+    with pytest.raises(
+        TypeError, match=r'select expected one argument, got several\n  a list of names: ds.select\(\["image"'
+    ):
+        ds.select("id", "label")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r'got the string \'id\'\n  a list of names: ds.select\(\["id"\]\)'):
+        ds.select("id")
+    assert ds.select(["id"]).columns == ds.select(features=["id"]).columns == ["id"]
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("a.csv", "table"),
+        ("x/b.PARQUET", "table"),
+        ("a.npz", "arrays"),
+        ("a.tar", "webdataset"),
+        ("pics", "class_folders"),
+    ],
+)
+def test_path_instead_of_a_source_names_the_source(tmp_path: Path, path: str, source: str) -> None:
+    with pytest.raises(TypeError, match=rf"got str\n  for files: tfr.sources.{source}\('{path}'\)"):
+        tfrkit.build(path, tmp_path / "out")
+
+
+def test_split_of_a_build_names_splits(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"build has no argument split\n  splits by ratio or number: .*splits=\{"):
+        tfrkit.build([{"a": 1}], tmp_path / "out", split={"test": 0.5})  # type: ignore[call-arg]
+
+
+def test_float_after_integers_names_the_schema(tmp_path: Path) -> None:
+    cure = r'got float - at row \d\n  store all as floats: schema=\{"a": "float"\}'
+    with pytest.raises(FeatureKindError, match=cure), tfrkit.Writer(tmp_path / "x.tfrecord") as writer:
+        writer.write({"a": 1})
+        writer.write({"a": 1.5})
+    with pytest.raises(FeatureKindError, match=cure), tfrkit.Writer(tmp_path / "y.tfrecord") as writer:
+        writer.write_columns({"a": np.array([1, 2])})
+        writer.write_columns({"a": np.array([0.5], np.float32)})
+    with tfrkit.Writer(tmp_path / "z.tfrecord", schema={"a": "float"}) as writer:
+        writer.write({"a": 1})
+        writer.write({"a": 1.5})
+
+
+def test_list_longer_than_in_the_sample_names_the_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tfrkit.Writer(tmp_path / "short.tfrecord") as writer:
+        writer.write({"v": [1, 2]})
+    with tfrkit.Writer(tmp_path / "long.tfrecord") as writer:
+        writer.write({"v": [1, 2, 3]})
+    schema = tfrkit.open(tmp_path / "short.tfrecord").schema
+    monkeypatch.setattr(ShardSet, "_check_schema", lambda *_: None)
+    with pytest.raises(ShapeError, match=r'got 3 - at .*\n  take the schema from all records: infer="all"'):
+        list(tfrkit.open(tmp_path / "long.tfrecord", schema=schema))
+
+
 def test_names_with_a_hint_are_not_ours() -> None:
+    assert not set(_familiar.OF_ANSWER) & set(dir(Answer))
     assert not set(_familiar.OF_DATASET) & set(dir(tfrkit.Dataset))
     assert not set(_familiar.OF_BATCHES) & set(dir(Batches))
 

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tfrkit._familiar import refuse_arguments
+
 if TYPE_CHECKING:
     from tfrkit.build.report import Report
     from tfrkit.build.splits import SplitSize
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
         def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
 
+_SPLITS = 'splits by ratio or number: tfrkit.build(source, out, splits={"train": 0.8, "test": 0.2})'
+
+
+@refuse_arguments("build", **dict.fromkeys(("split", "train", "test", "val", "test_size", "train_size"), _SPLITS))
 def build(
     source: Source | Iterable[Any] | SupportsArrowStream,
     out: str | os.PathLike[str],
@@ -115,7 +121,7 @@ def build(
     from tfrkit.storage.resolve import show_address
 
     if overwrite is not None:
-        warnings.warn("overwrite is deprecated, use force", DeprecationWarning, stacklevel=2)
+        warnings.warn("overwrite is deprecated, use force", DeprecationWarning, stacklevel=3)
         force = force or overwrite
     given |= {"compression": read_compression(compression), "keys": keys or {}, "force": force}
     options = BuildOptions(**{field.name: given[field.name] for field in fields(BuildOptions)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -151,7 +152,7 @@ class Images:
         return ImageOptions(**{**vars(self), "resize": parse_dimensions(self.resize)})
 
 
-_DEFAULT: Any = SimpleNamespace(**(build.__kwdefaults__ or {}))
+_DEFAULT: Any = SimpleNamespace(**(inspect.unwrap(build).__kwdefaults__ or {}))
 
 
 @dataclass

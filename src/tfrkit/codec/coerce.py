@@ -267,6 +267,12 @@ class Coercer:
             hint = _NO_VALUE
         elif expected == "float" and kind == "bytes":
             hint = f"NaN is a float; {_NO_VALUE}"
+        return self.wrong_kind(name, expected, got, hint)
+
+    def wrong_kind(self, name: str, expected: str, got: str, hint: str | None = None) -> FeatureKindError:
+        """Make the error for a value whose kind is not that of the rows before."""
+        if (expected, got) == ("int64", "float"):
+            hint = f'store all as floats: schema={{"{name}": "float"}}'
         return self.make_error(FeatureKindError, name, f"expected {expected} as in rows before, got {got}", hint)
 
     def _wrong_type(self, name: str, value: object) -> TypeError:

@@ -87,8 +87,9 @@ _CLASSES: dict[str, type[TfrkitError]] = {
 }
 
 SKIP = Step("skip such records: {on_error}", on_error="skip")
+_FROM_ALL = Step("take the schema from all records: {infer}", infer="all")
 _UNKNOWN_HINT = Hint(
-    Step("take the schema from all records: {infer}", infer="all"),
+    _FROM_ALL,
     Step("or name the features to read: {features}", features=[...]),
 )
 _LIMIT_HINT = Hint(Step("the bytes of records can still be read: for record in ds.records(): ...", in_python=True))
@@ -113,9 +114,11 @@ def _advise(kind: type[TfrkitError], shard: str) -> Hint:
         return _UNKNOWN_HINT
     if kind is LimitError:
         return _LIMIT_HINT
-    return Hint(
-        list_damage(shard) if kind is WireError else f"look at all records: tfr info {shlex.quote(shard)}", SKIP
-    )
+    if kind is WireError:
+        return Hint(list_damage(shard), SKIP)
+    look = f"look at all records: tfr info {shlex.quote(shard)}"
+    # Values of another kind fit no schema; another number of values does.
+    return Hint(look, SKIP) if kind is FeatureKindError else Hint(_FROM_ALL, look, SKIP)
 
 
 def locate_memory_error(

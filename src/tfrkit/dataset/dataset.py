@@ -180,10 +180,12 @@ class Dataset(Feeding):
 
     # ---- which rows, in which order ------------------------------------------------------------------------------
 
+    @refuse_arguments("select", too_many='a list of names: ds.select(["image", "label"])')
     def select(self, features: Sequence[str]) -> Dataset:
         """Decode only these features of the records."""
         if isinstance(features, str):
-            raise TypeError(f"features expected a list of names, got the string {features!r}")
+            hint = f'a list of names: ds.select(["{features}"])'
+            raise TypeError(f"features expected a list of names, got the string {features!r}\n  {hint}")
         if self._recipe.stages:
             raise ValueError("select comes before decode and map: it chooses what is read")
         chosen = self._derive(features=tuple(features))

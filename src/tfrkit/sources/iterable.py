@@ -21,6 +21,14 @@ _HEAD_NBYTES = 8 + 4  # length, checksum of the length
 _FOOT_NBYTES = 4  # checksum of the payload
 _READ_AT_ONCE = 1 << 20
 
+_SUFFIXES = {
+    "table": (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather"),
+    "arrays": (".npy", ".npz"),
+    "webdataset": (".tar",),
+    "tfrecord": (".tfrecord", ".tfrecords", ".tfrec", ".record"),
+    "yolo": (".yaml", ".yml"),
+}
+
 
 class Rows:
     """Rows of an iterable, or of a function that returns one: dicts as `Writer.write` takes them, or encoded records.
@@ -41,9 +49,10 @@ class Rows:
             hint = "\n  rows that are not computed yet: collect() them first" if hasattr(rows, "collect") else ""
             raise TypeError(f"source expected a source or an iterable of rows, got {type(rows).__name__}{hint}")
         if isinstance(rows, (str, bytes)):
+            source = _find_source(os.fsdecode(rows))
             raise TypeError(
-                f"source expected an iterable of rows, got {type(rows).__name__}\n"
-                "  for files: tfr.sources.class_folders(path); arrays: tfr.sources.arrays(...)"
+                f"source expected a source or an iterable of rows, got {type(rows).__name__}\n"
+                f"  for files: tfr.sources.{source}({rows!r:.200})"
             )
         self._rows = rows
         self._schema = schema if schema is None or isinstance(schema, Schema) else Schema(schema)
@@ -121,3 +130,14 @@ def _digest_file(path: str) -> str:
         while piece := file.read(_READ_AT_ONCE):
             digest.update(piece)
     return digest.hexdigest()[:32]
+
+
+def _find_source(path: str) -> str:
+    """Return the source that probably reads a path, by its suffix; folders are usually class folders.
+
+    Example:
+        >>> _find_source("a/b.csv"), _find_source("pictures/")
+        ('table', 'class_folders')
+    """
+    suffix = os.path.splitext(path)[1].lower()
+    return next((source for source, suffixes in _SUFFIXES.items() if suffix in suffixes), "class_folders")

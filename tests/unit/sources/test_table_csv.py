@@ -218,6 +218,8 @@ def test_table_csv_any_quotes_by_the_core_are_what_the_slow_way_reads(
         ('a,b\n1,"x\r\ny\n"\n2,"z"\n', [{"a": 1, "b": b"x\r\ny\n"}, {"a": 2, "b": b"z"}]),
         ('"a\n1","b"\n"",x\n"NA",y\n5,z\n', [{"b": b"x"}, {"b": b"y"}, {"a\n1": [5], "b": b"z"}]),
         ('a\n""\n\n"x"\n', [{}, {"a": b"x"}]),
+        ("a\n1\nnull\nx\n2\n", [{"a": b"1"}, {"a": b"null"}, {"a": b"x"}, {"a": b"2"}]),
+        ("a\nnull\n-\n", [{"a": b"null"}, {"a": b"-"}]),
     ],
     ids=[
         "empty line",
@@ -230,6 +232,8 @@ def test_table_csv_any_quotes_by_the_core_are_what_the_slow_way_reads(
         "line ends in quotes",
         "line end in header",
         "quoted empty cell",
+        "numbers among text",
+        "words for missing",
     ],
 )
 def test_table_csv_sound_cells_are_read_by_the_core(

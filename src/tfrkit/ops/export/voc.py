@@ -40,8 +40,9 @@ def export_voc(
     """Write images with boxes or masks into the folders of Pascal VOC.
 
     Takes datasets made by `tfr build voc-det`, `voc-seg`, `coco` and `yolo`, and others with image/object/bbox/xmin,
-    xmax, ymin and ymax. Boxes are in pixels, with the fewest decimals that restore the stored values. Masks have the
-    VOC palette. Each split is a list in ImageSets; classes.txt holds the class ids.
+    xmax, ymin and ymax. Boxes are in pixels, with the fewest decimals that restore the stored values; a note counts
+    images whose corners are not whole. Masks have the VOC palette. Each split is a list in ImageSets; classes.txt holds
+    the class ids.
 
     Args:
         address: Path, glob, folder, or a list of these.
@@ -77,6 +78,7 @@ class _VocWriter:
         self._has_boxes = task.objects.boxes is not None
         self._has_masks = task.pictures.mask_feature is not None
         self._lists: dict[str, BinaryIO] = {}
+        self._num_fractional = 0
 
     def prepare(self, image: AnnotatedImage) -> tuple[str | None, bytes | None]:
         mask = self._task.pictures.read_mask(image.picture, (image.width, image.height)) if self._has_masks else None
@@ -89,6 +91,7 @@ class _VocWriter:
         if xml is not None:
             # `prepare` only checks that it can be made: the file name is final only now.
             xml = make_voc_xml(image, os.path.basename(image.path), is_segmented=mask is not None)
+            self._num_fractional += _has_fractions(image)
             self._folder.write(f"Annotations/{image.stem}.xml", xml.encode())
             self._list("Main", image)
         if mask is not None:
@@ -96,6 +99,11 @@ class _VocWriter:
             self._list("Segmentation", image)
 
     def finish(self) -> None:
+        if self._num_fractional:
+            self._task.report.notes.append(
+                f"images with corners of boxes between pixels, written with decimals: {self._num_fractional}; "
+                "readers that expect integers must round them"
+            )
         classes = self._task.objects.classes
         mask = self._task.pictures.mask_feature
         names = self._task.source.schema[mask].classes if mask is not None else None
@@ -110,6 +118,11 @@ class _VocWriter:
         if file is None:
             file = self._lists[name] = self._folder.open(name)
         file.write(f"{image.stem}\n".encode())
+
+
+def _has_fractions(image: AnnotatedImage) -> bool:
+    pixels = corners_to_pixels(image.objects.corners, image.width, image.height)
+    return any(value != int(value) for value in pixels.reshape(-1).tolist())
 
 
 def make_voc_xml(image: AnnotatedImage, filename: str, *, is_segmented: bool) -> str:

@@ -21,7 +21,7 @@ from tfrkit.ops.query.engine import get_engine, import_duckdb
 from tfrkit.ops.query.errors import read_facts, to_query_error
 from tfrkit.ops.query.partials import PARTIALS, CutQuery, cut_aggregates, cut_rows
 from tfrkit.ops.query.scan import KnownTable, QueryTable, quote_table
-from tfrkit.ops.query.text import ParsedQuery, parse_query
+from tfrkit.ops.query.text import RECORD_COLUMN, ParsedQuery, parse_query
 from tfrkit.passes.frame_sources import measure_on
 from tfrkit.passes.shard_tasks import Workers
 
@@ -69,7 +69,8 @@ class QueryTask:
                         raise scan.error from None
                     facts = read_facts(error)
                     facts.pop("position", None)  # in a text that the user did not write
-                    raise to_query_error(facts, self.text, columns=table.columns) from None
+                    columns = [*table.columns, (RECORD_COLUMN, RECORD_COLUMN)]
+                    raise to_query_error(facts, self.text, columns=columns) from None
                 tick(scan.num_read, 0, 0)
                 return rows
             finally:

@@ -10,10 +10,11 @@ import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tfrkit._familiar import OF_ANSWER, explain_attribute
 from tfrkit._threads import choose_threads
 from tfrkit._types import Infer, OnError, Row, Verify
 from tfrkit.container.codecs import CompressionWord
-from tfrkit.errors import Hint, QueryError, SchemaError, Step, TfrkitError
+from tfrkit.errors import Hint, QueryError, SchemaError, Step, StorageError, TfrkitError
 from tfrkit.features.schema import describe_missing
 from tfrkit.feeds.arrow_layout import NOT_TEXT
 from tfrkit.ops.query.engine import defer_signals, get_engine, import_duckdb
@@ -178,6 +179,11 @@ class Answer:
     def close(self) -> None:
         """Close open files."""
         self._session.close()
+
+    if not TYPE_CHECKING:  # a type checker reports a wrong name by itself
+
+        def __getattr__(self, name: str) -> Any:
+            raise explain_attribute(self, name, OF_ANSWER)
 
     def __enter__(self) -> Answer:
         return self
@@ -358,7 +364,13 @@ class QuerySession:
                 if self._cluster is not None:
                     refuse_pipes([content])
                 content = self._spool_stdin()
-            self.tables[name] = QueryTable(content, verify=verify, infer=self._infer, on_error=self._on_error)
+            try:
+                self.tables[name] = QueryTable(content, verify=verify, infer=self._infer, on_error=self._on_error)
+            except StorageError as error:
+                if not name.isidentifier() or os.path.exists(name):
+                    raise
+                in_python = Step(f'a Dataset or DataFrame of Python: tables={{"{name}": {name}}}', in_python=True)
+                raise error.replace(hint=Hint(*filter(None, [error.hint]), in_python)) from None
             left -= self.tables[name].take_as_bytes(left)
         if left:
             features = [feature for table in self.tables.values() for feature in table.schema.names]
@@ -427,6 +439,7 @@ class QuerySession:
         if text != self.parsed.text or (self._text != text and self._relation is not None):
             facts.pop("position", None)  # in a text that the user did not write
         columns = [column for table in self.tables.values() for column in table.columns]
+        columns += [(RECORD_COLUMN, RECORD_COLUMN)] if columns else []
         named = [column.name for table in self.tables.values() for column in table.class_columns]
         hint = None
         # DuckDB reports a type ("Conversion", "Binder") and no code: only the message says which error it is.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -187,10 +188,16 @@ def _make_editor(
 
 
 def _name_outputs(sources: FrameSources) -> list[OutShard]:
-    names = [os.path.basename(path) for path in sources.paths]
-    for name in names:
-        if names.count(name) > 1:
-            raise StorageError("two files would be written under one name", shard=name, hint="convert them one by one")
+    """Name each output as its source; if names are equal, with their folders: train-a for train/a."""
+    parts = [path.split("/") for path in sources.paths]
+    names = [path[-1] for path in parts]
+    for depth in range(2, max(map(len, parts), default=0) + 1):
+        if len(set(names)) == len(names):
+            break
+        names = ["-".join(filter(None, path[-depth:])) for path in parts]
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise StorageError("a file would be written twice", shard=name, hint="name each file once")
     return [OutShard(name, split) for name, split in zip(names, sources.sidecars.split_names, strict=True)]
 
 

@@ -115,6 +115,20 @@ def test_voc_built_again_is_the_same_dataset(tmp_path: Path) -> None:
     assert read_rows(tmp_path / "two") == read_rows(tmp_path / "one")
 
 
+def test_voc_corners_between_pixels_are_noted(tmp_path: Path) -> None:
+    row: dict[str, Any] = {"image/encoded": encode(), "image/object/class/text": [b"cat"]}
+    for side, value in {"xmin": 0.0, "ymin": 0.0, "xmax": 1.0, "ymax": 0.5}.items():
+        row[f"image/object/bbox/{side}"] = np.array([value], np.float32)
+    whole = row | {"image/object/bbox/ymax": np.array([1.0], np.float32)}
+    report = export_voc(write_rows(tmp_path / "x.tfrecord", [row, whole]), tmp_path / "out")
+    assert any(
+        note.startswith("images with corners of boxes between pixels, written with decimals: 1")
+        for note in report.notes
+    )
+    report = export_voc(write_rows(tmp_path / "y.tfrecord", [whole]), tmp_path / "whole")
+    assert not any("between pixels" in note for note in report.notes)
+
+
 def test_voc_masks_come_back_with_palette_and_lists(tmp_path: Path) -> None:
     numbers = np.zeros((HEIGHT, WIDTH), np.uint8)
     numbers[:9] = 15

@@ -274,7 +274,7 @@ def test_feature_of_several_kinds_is_refused_only_when_used(tmp_path: Path, monk
             QueryError, match="column 'm' expected one kind, got .*\n  leave 'm' out: name the other columns"
         ):
             sql(query)
-    with pytest.raises(QueryError, match="no column b - at character 8 of the query\n  columns: a, m"):
+    with pytest.raises(QueryError, match="no column b - at character 8 of the query\n  columns: a, m, _record$"):
         sql("select b from 'x.tfrecord'")
 
 

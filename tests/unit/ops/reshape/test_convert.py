@@ -60,12 +60,23 @@ def test_folder_keeps_the_names_of_its_files(source: Path, tmp_path: Path) -> No
     assert zlib.decompress((tmp_path / "out" / "empty.tfrecord").read_bytes()) == b""
 
 
-def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "x.tfrecord").write_bytes(write_frames(RECORDS))
-    with pytest.raises(StorageError, match="two files would be written under one name - at x.tfrecord"):
-        convert([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
+def test_files_of_one_name_are_named_with_their_folders(tmp_path: Path) -> None:
+    for number, name in enumerate(("train", "test")):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        (tmp_path / "in" / name / "x.tfrecord").write_bytes(write_frames(RECORDS[: 20 + number]))
+    convert(tmp_path / "in", tmp_path / "out", compression="gzip")
+    ds = tfrkit.open(tmp_path / "out")
+    assert {name: len(ds[name]) for name in ds.splits} == {"train": 20, "test": 21}
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.tfrecord")) == [
+        "test-x.tfrecord",
+        "train-x.tfrecord",
+    ]
+
+
+def test_file_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.tfrecord").write_bytes(write_frames(RECORDS))
+    with pytest.raises(StorageError, match="a file would be written twice - at .*x.tfrecord"):
+        convert([tmp_path / "x.tfrecord", tmp_path / "x.tfrecord"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
