@@ -33,6 +33,7 @@ def test_tree_is_the_documented_one() -> None:
         "UnknownFeatureError": "SchemaError",
         "ShapeError": "SchemaError",
         "LimitError": "TfrkitError",
+        "OtherPartsError": "TfrkitError",
         "SourceError": "TfrkitError",
         "QueryError": "TfrkitError",
     }

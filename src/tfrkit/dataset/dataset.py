@@ -94,7 +94,11 @@ class Dataset(Feeding):
 
     @property
     def errors(self) -> list[Finding]:
-        """Damage skipped so far, each place listed once."""
+        """Damage skipped so far, each place listed once.
+
+        `record` of a finding counts each place before it as one record, also one with an unknown number of records
+        (`is_one_record` is False).
+        """
         return list(self._set.policy.findings.values())
 
     @property
