@@ -105,9 +105,9 @@ MAKE_VENV = @$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed,
 	.venv-bench-more/bin/python -m pip install $(PIP_QUIET) -r benchmarks/requirements-more.txt
 	touch $@
 
-.venv-asan/.tools: Makefile tests/constraints.txt
-	$(MAKE_VENV) .venv-asan
-	$(PINNED) .venv-asan/bin/python -m pip install $(PIP_QUIET) $(BUILD_NEEDS) $(TEST_NEEDS)
+.venv-asan/.tools .venv-tsan/.tools: %/.tools: Makefile tests/constraints.txt
+	$(MAKE_VENV) $*
+	$(PINNED) $*/bin/python -m pip install $(PIP_QUIET) $(BUILD_NEEDS) $(TEST_NEEDS)
 	touch $@
 
 # Raises every version: the environments are made without the file, then it is written from what pip chose.
@@ -133,9 +133,11 @@ build/wheel/.built: .venv/.tools $(SOURCES)
 
 .venv-remote/.installed .venv-cluster/.installed .venv-pages/.installed: EXTRAS := [remote]
 
-.venv-asan/.installed: .venv-asan/.tools $(SOURCES)
-	$(PINNED) PATH="$(CURDIR)/.venv-asan/bin:$$PATH" .venv-asan/bin/python -m pip install $(PIP_QUIET) --no-build-isolation \
-	    -C cmake.define.TFRKIT_SANITIZE=ON -C cmake.define.TFRKIT_WERROR=ON -C cmake.build-type=RelWithDebInfo -C build-dir=build-asan -C install.strip=false .
+.venv-asan/.installed: SANITIZER := TFRKIT_SANITIZE
+.venv-tsan/.installed: SANITIZER := TFRKIT_SANITIZE_THREADS
+.venv-asan/.installed .venv-tsan/.installed: .venv-%/.installed: .venv-%/.tools $(SOURCES)
+	$(PINNED) PATH="$(CURDIR)/.venv-$*/bin:$$PATH" .venv-$*/bin/python -m pip install $(PIP_QUIET) --no-build-isolation \
+	    -C cmake.define.$(SANITIZER)=ON -C cmake.define.TFRKIT_WERROR=ON -C cmake.build-type=RelWithDebInfo -C build-dir=build-$* -C install.strip=false .
 	touch $@
 
 include tests/trust/targets.mk
@@ -235,7 +237,7 @@ stress: .venv/.installed  ## eight threads read at random, with closes, damage a
 	.venv/bin/python tests/stress/run.py --seconds $(SECONDS_EACH) $(ARGS)
 
 .PHONY: sanitize
-sanitize: sanitize-native sanitize-threads sanitize-python  ## C++ and Python tests under the address, undefined-behaviour and (C++) thread sanitizers
+sanitize: sanitize-native sanitize-threads sanitize-python sanitize-python-threads  ## C++ and Python tests under the address, undefined-behaviour and (engine, batches) thread sanitizers
 
 .PHONY: sanitize-native
 sanitize-native: .venv-asan/.tools
@@ -263,6 +265,14 @@ sanitize-python: .venv-asan/.installed  ## the Python tests with a sanitized cor
 	PYTHONMALLOC=malloc TFRKIT_SANITIZE=1 \
 	LD_PRELOAD="$$($$CXX -print-file-name=libasan.so) $$($$CXX -print-file-name=libstdc++.so)" \
 	.venv-asan/bin/python -m pytest $(or $(TESTS),tests) --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages --ignore=tests/site -m "not resources" -o timeout=3600 $(ARGS)
+
+# Python itself is not instrumented; its lock is one that the sanitizer knows. New threads in a forked process are not.
+.PHONY: sanitize-python-threads
+sanitize-python-threads: .venv-tsan/.installed  ## the Python tests of batches under the thread sanitizer; TESTS="tests/unit/passes" for others
+	CXX="$${CXX:-g++}"; \
+	TSAN_OPTIONS=report_signal_unsafe=0 TFRKIT_SANITIZE=1 LD_PRELOAD="$$($$CXX -print-file-name=libtsan.so)" \
+	setarch --addr-no-randomize .venv-tsan/bin/python -m pytest $(or $(TESTS),tests/unit/batches) -m "not resources" \
+	    -k "not forked_process_goes_on" -o timeout=3600 $(ARGS)
 
 .PHONY: compilers
 compilers: .venv/.tools  ## build and run the C++ tests with every g++ and clang there is, and with zig for other machines
@@ -325,7 +335,7 @@ wheel: build/wheel/.built  ## build a wheel into dist/
 
 .PHONY: clean
 clean:  ## remove environments, builds and caches
-	rm -rf .venv .venv-interop .venv-cluster .venv-spark .venv-view .venv-remote .venv-pages .venv-site .venv-bench .venv-bench-more .venv-plain .venv-fuzz .venv-asan .venv-zig build build-* dist demo .bench
+	rm -rf .venv .venv-interop .venv-cluster .venv-spark .venv-view .venv-remote .venv-pages .venv-site .venv-bench .venv-bench-more .venv-plain .venv-fuzz .venv-asan .venv-tsan .venv-zig build build-* dist demo .bench
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
