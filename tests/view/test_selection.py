@@ -156,6 +156,7 @@ def test_export_of_a_selection_is_byte_for_byte(pictures: str, tmp_path: Path, c
     assert Path(whole["path"]).read_bytes() == Path(pictures).read_bytes()
     again = client.post("/api/export", json={"as": "tfrecord", "name": "all"})
     assert (again.status_code, again.json()["error"]) == (409, "the output exists already")
+    assert again.json()["where"]["hint"] == "choose another name"
 
 
 def test_export_as_images_and_as_a_list(pictures: str, tmp_path: Path, connect: Connect) -> None:
@@ -163,7 +164,7 @@ def test_export_as_images_and_as_a_list(pictures: str, tmp_path: Path, connect: 
     id = select(client, "where=_record%20in%20(2%2C%205)")
     made = client.post("/api/export", json={"as": "images", "name": "some", "sel": id}).json()
     files = sorted(Path(made["path"]).iterdir())
-    assert [file.name for file in files] == ["00000002.jpg", "00000005.jpg"]
+    assert [file.name for file in files] == ["000002.jpg", "000005.jpg"]
     assert files[1].read_bytes() == make_row(5)["image/encoded"]
     made = client.post("/api/export", json={"as": "list", "name": "some", "sel": id}).json()
     lines = [line.split("\t") for line in Path(made["path"]).read_text().splitlines()]

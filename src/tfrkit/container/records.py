@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from tfrkit import _native
 from tfrkit._limits import LIMITS
@@ -117,7 +117,7 @@ class Policy:
     _num_taken: int = 0
     _warned_of: set[tuple[str, int]] = field(default_factory=set)
 
-    def for_one_pass(self) -> Policy:
+    def for_one_pass(self) -> Self:
         """Return a copy of the policy with an error count of zero."""
         return replace(self, _num_taken=0)
 

@@ -122,7 +122,7 @@ def check_stretch(stretch: Stretch, *, parse: bool, stop: threading.Event | None
             checked.num_frames += part.num_frames
             for number, at in others:
                 place = part.record + number, part.offset + at - part.start
-                checked.others.append(Finding(shard.name, *place, NOT_AN_EXAMPLE))
+                checked.others.append(Finding(shard.name, *place, NOT_AN_EXAMPLE, kind="wire"))
             if is_cut:
                 part.release()
             if stop is not None and stop.is_set():

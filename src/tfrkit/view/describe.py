@@ -80,7 +80,8 @@ def describe_record(opened: Opened, guesses: Guesses, item: int) -> Json:
             return result
         row = opened.read_row(record)
     except (CodecError, SchemaError) as error:
-        result["cause"] = error.what
+        damage = opened.find_damage(record, error)
+        result |= {"cause": error.what} if damage is None else {"damage": to_json_damage(opened, damage)}
         result["features"] = [_describe_value("record", "", payload, None, record, {})]
         return result
     roles = list_roles(guesses)

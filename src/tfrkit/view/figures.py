@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrkit._threads import choose_threads
-from tfrkit._types import OnError, Verify
-from tfrkit.errors import ContainerError
+from tfrkit.errors import TfrkitError
 from tfrkit.features.spec import Spec
 from tfrkit.ops.edit.search import compose_condition
 from tfrkit.ops.query.query import QuerySession
+from tfrkit.ops.query.scan import QueryPolicy
+from tfrkit.view.damage import query_sound, summarize_damage
 from tfrkit.view.opened import Opened
 from tfrkit.view.sample import Sample
 from tfrkit.view.selection import find_column
@@ -58,33 +59,35 @@ def make_figures(
     if not columns:
         emit("exact", {"is_exact": True, "of": opened.num_records, "total": opened.num_records, "figures": []})
         return
-    first = _Figures([sample.path], columns, where, opened, "none", "raise")
-    shown = first.make()
+    shown = None
+    # The pass over all records reports errors with their real place.
+    with contextlib.suppress(TfrkitError):
+        shown = _Figures([sample.path], columns, where, opened, sample.new_policy()).make()
     is_all = opened.is_complete and len(sample.numbers) == opened.num_records
-    if not is_all:
+    if shown is not None and not is_all:
         emit("sample", {"is_exact": False, "of": len(sample.numbers), "total": opened.num_records, "figures": shown})
+    if shown is None or not is_all:
         opened.require_complete()
-        try:
-            shown = _make_exact(opened, columns, where, emit, stop, "all")
-        except ContainerError:
-            shown = _make_exact(opened, columns, where, emit, stop, "lengths")
+        shown = _make_exact(opened, columns, where, emit, stop)
     if not stop.is_set():
-        total = opened.num_records
-        emit("exact", {"is_exact": True, "of": total, "total": total, "figures": shown})
+        total, damage = opened.num_records, summarize_damage(opened)
+        of = total - len(opened.flawed)
+        emit("exact", {"is_exact": True, "of": of, "total": total, "figures": shown, **damage})
 
 
 def _make_exact(
-    opened: Opened, columns: Sequence[_Column], where: str | None, emit: Emit, stop: threading.Event, verify: Verify
+    opened: Opened, columns: Sequence[_Column], where: str | None, emit: Emit, stop: threading.Event
 ) -> list[Json]:
-    figures = _Figures(
-        opened.paths, columns, where, opened, "all" if opened.broken else verify, "skip" if opened.broken else "raise"
-    )
+    def make(policy: QueryPolicy) -> list[Json]:
+        figures = _Figures(opened.paths, columns, where, opened, policy)
 
-    def report() -> None:
-        emit("progress", {"done": figures.num_read, "total": 2 * opened.num_records})
+        def report() -> None:
+            emit("progress", {"done": figures.num_read, "total": 2 * opened.num_records})
 
-    made = run_watched(figures.make, stop, interrupt=figures.stop, report=report, step_seconds=_STEP_SECONDS)
-    return [] if made is None else made
+        made = run_watched(figures.make, stop, interrupt=figures.stop, report=report, step_seconds=_STEP_SECONDS)
+        return [] if made is None else made
+
+    return query_sound(opened, make, lambda _, num_done: emit("progress", {"done": num_done, "total": num_done}), stop)
 
 
 @dataclass(frozen=True)
@@ -111,15 +114,13 @@ class _Figures:
         columns: Sequence[_Column],
         where: str | None,
         opened: Opened,
-        verify: Verify,
-        on_error: OnError,
+        policy: QueryPolicy,
     ) -> None:
         self._paths = list(paths)
         self._columns = columns
         self._where = where
         self._opened = opened
-        self._verify: Verify = verify
-        self._on_error: OnError = on_error
+        self._policy = policy
         self._session: QuerySession | None = None
         self._num_before = 0
 
@@ -166,9 +167,8 @@ class _Figures:
             text,
             {_TABLE: self._paths},
             threads=choose_threads(None),
-            verify=self._verify,
+            policy=self._policy,
             timeout=_TIMEOUT_SECONDS,
-            on_error=self._on_error,
         )
         with contextlib.closing(session):
             session.describe()

@@ -7,13 +7,19 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tfrkit.errors import CodecError, ContainerError, SchemaError, StorageError
+from tfrkit._types import Record
+from tfrkit.errors import CodecError, ContainerError, SchemaError, StorageError, WireError
 from tfrkit.images.sniff import SUFFIX_FORMATS, sniff_image
+from tfrkit.ops.export.names import SafeNames
+from tfrkit.ops.export.pictures import PictureNames, show_number
+from tfrkit.ops.export.pixels import ImageFile
 from tfrkit.outputs.target import require_output
+from tfrkit.pictures.values import flatten_row
 from tfrkit.storage.resolve import open_writer
 from tfrkit.storage.text_files import read_json
 from tfrkit.view.describe import find_value, make_picture
@@ -98,30 +104,70 @@ def _is_record(record: object) -> bool:
     return type(record) is int and 0 <= record < 1 << 62
 
 
-def export(opened: Opened, guesses: Guesses, items: Iterable[int], kind: str, folder: str, name: str) -> dict[str, Any]:
-    """Write records into `folder`; return path, number of records and bytes. Damaged items are left out."""
+@dataclass
+class _SoundRecords:
+    """The sound records of some items; counts the damaged ones that it leaves out."""
+
+    opened: Opened
+    items: Iterable[int]
+    num_damaged: int = 0
+
+    def __iter__(self) -> Iterator[tuple[int, Record]]:
+        for item in self.items:
+            try:
+                if item >= 0:
+                    yield item, self.opened.read_sound(item)
+                    continue
+            except (ContainerError, WireError) as error:
+                self.opened.find_damage(item, error)
+            self.num_damaged += 1
+
+    def list_all(self) -> Iterator[int]:
+        """Yield every item that is a record, damaged or not."""
+        for item in self.items:
+            if item >= 0:
+                yield item
+            else:
+                self.num_damaged += 1
+
+
+def export(
+    opened: Opened,
+    guesses: Guesses,
+    items: Iterable[int],
+    kind: str,
+    folder: str,
+    name: str,
+    *,
+    lists_damage: bool = False,
+) -> dict[str, Any]:
+    """Write records into `folder`; return path, number of records and bytes, and of items that were left out.
+
+    Damaged items are left out; with `lists_damage`, a list has those that are records.
+    """
     if kind not in KINDS:
         raise ValueError(f"as expected {', '.join(KINDS)}, got {kind!r:.64}")
     path = os.path.join(folder, check_name(name) + {"tfrecord": ".tfrecord", "images": "", "list": ".txt"}[kind])
-    require_output(path, sources=opened.paths)
+    try:
+        require_output(path, sources=opened.paths)
+    except StorageError as error:
+        raise error.replace(hint="choose another name") from None
     os.makedirs(folder, exist_ok=True)
-    records = (item for item in items if item >= 0)
+    records, num_without = _SoundRecords(opened, items), 0
     if kind == "tfrecord":
-        num_records, nbytes = _write_records(opened, records, path)
+        num_records, nbytes = _write_records(records, path)
     elif kind == "list":
-        num_records, nbytes = _write_list(opened, records, path)
+        numbers = records.list_all() if lists_damage else (number for number, _ in records)
+        num_records, nbytes = _write_list(opened, numbers, path)
     else:
-        num_records, nbytes = _write_images(opened, guesses, records, path)
-    return {"ok": True, "path": path, "records": num_records, "bytes": nbytes}
+        num_records, nbytes, num_without = _write_images(opened, guesses, records, path)
+    counts = {"records": num_records, "bytes": nbytes, "damaged": records.num_damaged, "without_image": num_without}
+    return {"ok": True, "path": path, **counts}
 
 
-def _write_records(opened: Opened, records: Iterable[int], path: str) -> tuple[int, int]:
+def _write_records(records: _SoundRecords, path: str) -> tuple[int, int]:
     with Writer(path) as writer:
-        for record in records:
-            try:
-                payload = opened.read(record)
-            except ContainerError:
-                continue  # a frame with a wrong checksum would only be copied with a right one
+        for _, payload in records:
             writer.write_record(payload)
         num_records = writer.num_records
     return num_records, os.path.getsize(path)
@@ -149,23 +195,28 @@ def _batch(opened: Opened, records: Iterable[int]) -> Iterator[list[str]]:
     yield lines
 
 
-def _write_images(opened: Opened, guesses: Guesses, records: Iterable[int], folder: str) -> tuple[int, int]:
+def _write_images(opened: Opened, guesses: Guesses, records: _SoundRecords, folder: str) -> tuple[int, int, int]:
     features = guesses.features
     if features is None:
         raise StorageError("expected records with images, got none", hint="export them as tfrecord")
-    num_records = nbytes = 0
+    num_records = nbytes = num_without = 0
+    names, taken = PictureNames(opened.schema, features.title), SafeNames()
     os.makedirs(folder)
-    for record in records:
+    for record, _ in records:
         try:
             data = find_value(opened, record, features.image, None)
             info = sniff_image(data[:64]) if isinstance(data, bytes) else None
             suffix = ".png" if info is None else _SUFFIXES.get(info.format, ".bin")
             if info is None:
                 data, _ = make_picture(opened, guesses, record, features.image, None)
-        except (ContainerError, CodecError, SchemaError, LookupError):
+            stored = names.read(flatten_row(opened.read_row(record), opened.schema))
+        except (CodecError, SchemaError, LookupError):
+            num_without += 1
             continue
-        with open_writer(os.path.join(folder, f"{record:08d}{suffix}")) as writer:
+        file = ImageFile(data, suffix, is_made=info is None)
+        wanted, otherwise = names.name_file(stored, file, show_number(record, opened.num_records))
+        with open_writer(os.path.join(folder, taken.take(wanted, otherwise=otherwise)), make_folders=True) as writer:
             writer.write(data)
             writer.commit()
         num_records, nbytes = num_records + 1, nbytes + len(data)
-    return num_records, nbytes
+    return num_records, nbytes, num_without

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,10 +26,13 @@ def report_live(
     """Emit `sample`, `progress` and `exact` with the report of a dataset; with `deep`, all images are decoded."""
     is_all = opened.is_complete and len(sample.numbers) == opened.num_records
     if not is_all and not deep:
-        found = collect_stats([sample.path], has_picks=True)
-        emit(
-            "sample", make_report(found, given=given, find=lambda place: {"number": int(sample.numbers[place.record])})
-        )
+        # The pass over all records reports errors with their real place.
+        with contextlib.suppress(TfrkitError):
+            found = collect_stats([sample.path], has_picks=True)
+            report = make_report(found, given=given, find=lambda place: _find_sampled(opened, sample, place))
+            # The file of the sample is not one of the dataset.
+            tables = [table for table in report["tables"] if table["name"] != "file_list"]
+            emit("sample", report | {"title": opened.name, "num_files": len(opened.paths), "tables": tables})
     opened.require_complete()
     watch = _Watch(emit, stop)
     try:
@@ -40,6 +45,13 @@ def report_live(
         if item is not None and item >= 0:
             opened.flawed.setdefault(item, finding)
     emit("exact", make_report(found, checked, given=given, find=lambda place: _find(opened, place)))
+
+
+def _find_sampled(opened: Opened, sample: Sample, spot: Spot) -> Json:
+    number = int(sample.numbers[spot.record])
+    place = opened.locate(number)
+    file = os.path.basename(opened.paths[place.shard])
+    return {"file": file, "record": place.ordinal, "split": opened.find_split(number), "number": number}
 
 
 def _find(opened: Opened, place: Spot) -> Json:

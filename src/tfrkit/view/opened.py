@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrkit import _native
 from tfrkit._types import Int64Array, Record, Row
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.survey import Surveyed, find_schema
 from tfrkit.codec.decode import Decoder
+from tfrkit.container.faults import copy_readable, list_damage
 from tfrkit.container.names import title_files
 from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, Finding, Policy, read_records
 from tfrkit.container.shards import Shard, find_shards
@@ -26,9 +28,10 @@ from tfrkit.errors import (
     StorageError,
     TfrkitError,
     TruncatedShardError,
+    WireError,
 )
 from tfrkit.features.schema import Schema
-from tfrkit.passes.check import check_stretch, cut_shard
+from tfrkit.passes.check import NOT_AN_EXAMPLE, check_stretch, cut_shard
 from tfrkit.sidecars.class_names import ClassNames
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.resolve import open_reader
@@ -84,6 +87,7 @@ class Opened:
         self.broken: list[Finding] = []
         """Damaged places without a record, in file order."""
         self._broken_at: list[int] = []  # records before each
+        self._broken_in: dict[str, tuple[int, list[int]]] = {}  # by shard: number of the first, offsets of all
         self.flawed: dict[int, Finding] = {}
         """Records known to be damaged, by number."""
         self._is_checked = False
@@ -186,6 +190,7 @@ class Opened:
             # Numbers in a finding count broken places of its shard as records.
             place = starts[shard] + max(0, finding.record - before)
             self._broken_at.append(min(place, starts[shard + 1]))
+            self._broken_in.setdefault(finding.shard, (len(self.broken), []))[1].append(finding.offset)
             self.broken.append(finding)
 
     def _read_front(self) -> None:
@@ -229,11 +234,12 @@ class Opened:
         """Return the item at a place of a file, as other passes count it; None if it is not known."""
         if shard not in self.paths or not self.is_complete:
             return None
-        lost = [(number, found) for number, found in enumerate(self.broken) if found.shard == shard]
-        before = sum(found.offset < offset for _, found in lost)
-        same = [number for number, found in lost if found.offset == offset]
+        first, offsets = self._broken_in.get(shard, (0, []))
+        before = bisect.bisect_left(offsets, offset)
+        if before < len(offsets) and offsets[before] == offset:
+            return -1 - first - before
         starts, number = self._set.records.find_starts(), self.paths.index(shard)
-        item = -1 - same[0] if same else starts[number] + ordinal - before
+        item = starts[number] + ordinal - before
         return item if item < starts[number + 1] else None
 
     # ---- records -------------------------------------------------------------------------------------------------
@@ -261,6 +267,15 @@ class Opened:
             return front[record]
         return self._set.records[record]
 
+    def read_sound(self, record: int) -> Record:
+        """Read the payload of a record; raise the error of its damage, also if it is no Example as the others are."""
+        payload = self.read(record)
+        if self.kind != "raw" and _native.find_others(_frame(payload), 0, len(payload) + 16, 1, "none")[1]:
+            place = self.locate(record)
+            shard = self.paths[place.shard]
+            raise WireError(NOT_AN_EXAMPLE, shard=shard, record=place.ordinal, offset=place.offset, fault="wire")
+        return payload
+
     def read_row(self, record: int, names: Sequence[str] | None = None) -> Row:
         """Decode a record, or some of its features; features outside the schema are ignored."""
         key = None if names is None else tuple(names)
@@ -283,9 +298,8 @@ class Opened:
     def read_others(self, record: int) -> tuple[Row, Schema]:
         """Decode the features of a record that the schema lacks, with their own schema."""
         payload = self.read(record)
-        frame = len(payload).to_bytes(8, "little") + bytes(4) + payload + bytes(4)
         surveyed = Surveyed()
-        surveyed.survey.add_frames(frame, 0, len(frame), 1, "none")
+        surveyed.survey.add_frames(_frame(payload), 0, len(payload) + 16, 1, "none")
         found = surveyed.counts.infer().schema
         others = [] if found.kind != self.kind else [name for name in found.names if name not in self.schema]
         if not others:
@@ -314,39 +328,41 @@ class Opened:
         """Return the known damage of an item, or the damage that a reading error describes."""
         if item < 0:
             return self.broken[-1 - item]
-        if isinstance(error, ContainerError):
+        if isinstance(error, (ContainerError, WireError)):
             place = self.locate(item)
             finding = Finding.of(error, shard=self.paths[place.shard], record=place.ordinal, offset=place.offset)
             self.flawed.setdefault(item, finding)
         return self.flawed.get(item)
 
     def check(self, on_step: Any, stop: threading.Event) -> Int64Array:
-        """Check every checksum; return the damaged items in file order.
+        """Check every checksum, and that records are Examples if most are; return the damaged items in file order.
 
         `on_step` is called with new damage (item, finding) and the number of records checked.
         """
         self.require_complete()
-        known = [-1 - number for number in range(len(self.broken))]
-        if self._is_checked or self._set.policy.on_error == "skip":
-            on_step([(item, self.find_damage(item)) for item in [*known, *sorted(self.flawed)]], self.num_records)
-            return self._list_damage(known)
+        known = self.list_damage().tolist()
+        on_step([(item, self.find_damage(item)) for item in known], self.num_records if self._is_checked else 0)
         num_done = 0
-        starts = self._set.records.find_starts()
-        for number, shard in enumerate(self._set.shards):
+        for shard in () if self._is_checked else self._set.shards:
             for stretch in cut_shard(shard):
-                checked = check_stretch(stretch, parse=False, stop=stop)
+                checked = check_stretch(stretch, parse=self.kind != "raw", stop=stop)
                 if stop.is_set():
-                    return self._list_damage(known)
-                found = [(starts[number] + finding.record, finding) for finding, _ in checked.damage]
+                    return self.list_damage()
+                findings = [*(finding for finding, _ in checked.damage), *checked.others]
+                places = [(self.find_item(one.shard, one.record, one.offset), one) for one in findings]
+                found = [
+                    (item, one) for item, one in places if item is not None and item >= 0 and item not in self.flawed
+                ]
                 self.flawed.update(found)
-                num_done += checked.num_frames + len(found)
+                num_done += checked.num_frames + len(checked.damage)
                 on_step(found, num_done)
         self._is_checked = True
-        return self._list_damage(known)
+        return self.list_damage()
 
-    def _list_damage(self, known: list[int]) -> Int64Array:
-        items = sorted([*known, *self.flawed], key=self.position_of)
-        return np.array(items, np.int64)
+    def list_damage(self) -> Int64Array:
+        """Return the damaged items known so far, in file order."""
+        broken = (-1 - number for number in range(len(self.broken)))
+        return np.array(sorted([*broken, *self.flawed], key=self.position_of), np.int64)
 
     # ---- splits --------------------------------------------------------------------------------------------------
 
@@ -407,8 +423,13 @@ def to_json_damage(opened: Opened, finding: Finding) -> dict[str, Any]:
         "offset": finding.offset,
         "cause": finding.cause,
         "kind": finding.kind,
-        "hint": f"copy what is readable: tfr repair {finding.shard}",
+        "hint": list_damage(finding.shard) if finding.kind == "wire" else copy_readable(finding.shard),
     }
+
+
+def _frame(payload: bytes) -> bytes:
+    """Return a payload as a frame without checksums."""
+    return len(payload).to_bytes(8, "little") + bytes(4) + payload + bytes(4)
 
 
 def _stamp_files(paths: Sequence[str]) -> str:

@@ -6,13 +6,16 @@ import contextlib
 import os
 import threading
 import weakref
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tfrkit.errors import ContainerError
+from tfrkit._types import Int64Array
+from tfrkit.errors import ContainerError, WireError
 from tfrkit.ops.choose_records import choose_records
 from tfrkit.ops.edit.search import RecordSearch
+from tfrkit.ops.query.scan import QueryPolicy
 from tfrkit.storage.temporaries import make_scratch
 from tfrkit.view.opened import Opened
 from tfrkit.writer import Writer
@@ -23,6 +26,15 @@ MAX_RECORDS = 4096
 _MAX_NBYTES = 32 << 20
 _MIN_RECORDS = 16
 _PROBED = 16
+
+
+@dataclass
+class _SampleRows(QueryPolicy):
+    numbers: Items | None = None
+
+    def number_rows(self, first_row: int, num_rows: int) -> Int64Array:
+        assert self.numbers is not None
+        return self.numbers[first_row : first_row + num_rows]
 
 
 class Sample:
@@ -49,8 +61,12 @@ class Sample:
 
     def search(self, where: str) -> Items:
         """Return the numbers of the sampled records that match a condition."""
-        with contextlib.closing(RecordSearch([self.path], where, verify="none")) as search:
-            return self.numbers[search.run().astype(np.int64)]
+        with contextlib.closing(RecordSearch([self.path], where, policy=self.new_policy())) as search:
+            return search.run().astype(np.int64)
+
+    def new_policy(self) -> QueryPolicy:
+        """Return the policy of a query of these records: its numbers are those of the dataset."""
+        return _SampleRows("none", numbers=self.numbers)
 
     def _make(self) -> None:
         with self._lock:
@@ -63,8 +79,9 @@ class Sample:
             with Writer(self._path) as writer:
                 for number in self._choose():
                     try:
-                        record = self._opened.read(number)
-                    except ContainerError:
+                        record = self._opened.read_sound(number)
+                    except (ContainerError, WireError) as error:
+                        self._opened.find_damage(number, error)
                         continue
                     writer.write_record(record)
                     kept.append(number)

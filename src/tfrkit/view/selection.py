@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit.errors import ContainerError, MissingFeatureError, QueryError
+from tfrkit.errors import MissingFeatureError, QueryError, TfrkitError
 from tfrkit.features.schema import describe_missing
 from tfrkit.ops.edit.search import RecordSearch, compose_condition
 from tfrkit.ops.query.errors import quote_name
+from tfrkit.ops.query.scan import QueryPolicy
 from tfrkit.view.chosen import Bitmap, Chosen, Items, ListedItems, choose_form
+from tfrkit.view.damage import query_sound, summarize_damage
 from tfrkit.view.opened import Opened
 from tfrkit.view.sample import Sample
 from tfrkit.view.work import run_watched
@@ -56,6 +58,11 @@ class Question:
         return cls(number, where, sort, order, split, damaged, tag, diff)
 
     @property
+    def is_searched(self) -> bool:
+        """Whether the values of records decide."""
+        return self.where is not None or self.sort is not None
+
+    @property
     def id(self) -> str:
         """A short id of this question."""
         return hashlib.sha256(json.dumps(vars(self), sort_keys=True).encode()).hexdigest()[:12]
@@ -69,6 +76,8 @@ class Selection:
         self.id = question.id
         self.items: Chosen = ListedItems(np.empty(0, np.int64))
         self.is_exact = False
+        self.num_damaged = 0
+        """Damaged places of the dataset that a condition or an order left out."""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -83,9 +92,9 @@ class Selection:
         """Return the position of an item, or None."""
         return self.items.position_of(item)
 
-    def finish(self, items: Chosen) -> None:
+    def finish(self, items: Chosen, num_damaged: int) -> None:
         """Set the exact items."""
-        self.items, self.is_exact = items, True
+        self.items, self.num_damaged, self.is_exact = items, num_damaged, True
 
 
 class Selections:
@@ -135,9 +144,10 @@ class Selections:
                 items = selection.items if selection.is_exact else maker.make()
             if items is None:
                 return
-            selection.finish(items)
+            selection.finish(items, len(opened.list_damage()) if question.is_searched else 0)
         seconds = round(time.monotonic() - started, 3)
-        emit("exact", {"sel": selection.id, "count": len(selection), "seconds": seconds})
+        damage = summarize_damage(opened) if selection.num_damaged else {"damaged": 0, "damage": []}
+        emit("exact", {"sel": selection.id, "count": len(selection), "seconds": seconds, **damage})
 
 
 @dataclass
@@ -153,7 +163,7 @@ class _Maker:
         """Return the items, or None if it was stopped."""
         question, opened = self.selection.question, self.opened
         items: Items | None = None
-        if question.where is not None or question.sort is not None:
+        if question.is_searched:
             items = self._search(question)
         if question.damaged and not self.stop.is_set():
             items = _intersect(items, opened.check(self._report_checked, self.stop))
@@ -174,12 +184,21 @@ class _Maker:
         self.emit("progress", {"sel": self.selection.id, "done": num_done, "total": total, "count": len(found)})
 
     def _search(self, question: Question) -> Items:
-        is_sound = not self.opened.broken
-        try:
-            return self._run(_new_search(self.opened, question, verify="all" if is_sound else "lengths"))
-        except ContainerError:
-            # Records with a wrong checksum are shown, so they are searched, too.
-            return self._run(_new_search(self.opened, question, verify="lengths"))
+        opened = self.opened
+        reads_records = False
+
+        def search(policy: QueryPolicy) -> Items:
+            nonlocal reads_records
+            search = _new_search(opened, question, policy)
+            found = self._run(search)
+            reads_records = search.reads_records
+            return found
+
+        found = query_sound(opened, search, self._report_checked, self.stop)
+        if not reads_records and not self.stop.is_set():
+            opened.check(self._report_checked, self.stop)
+        # A record that is no Example may still decode, with every feature missing.
+        return found[~np.isin(found.astype(np.int64), list(opened.flawed))] if opened.flawed else found
 
     def _run(self, search: RecordSearch) -> Items:
         def report() -> None:
@@ -193,19 +212,11 @@ class _Maker:
         return np.empty(0, np.int64) if found is None else found
 
 
-def _new_search(opened: Opened, question: Question, *, verify: Any) -> RecordSearch:
+def _new_search(opened: Opened, question: Question, policy: QueryPolicy) -> RecordSearch:
     order_by = None
     if question.sort is not None:
         order_by = f"{find_column(opened, question.sort)} {question.order} nulls last"
-    return RecordSearch(
-        opened.paths,
-        question.where,
-        order_by=order_by,
-        # If damage is skipped, numbers count sound records, which only whole checks find.
-        verify="all" if opened.broken else verify,
-        on_error="skip" if opened.broken else "raise",
-        timeout=_TIMEOUT_SECONDS,
-    )
+    return RecordSearch(opened.paths, question.where, order_by=order_by, policy=policy, timeout=_TIMEOUT_SECONDS)
 
 
 def find_column(opened: Opened, feature: str) -> str:
@@ -224,8 +235,8 @@ def _answer_from_sample(opened: Opened, sample: Sample, selection: Selection, em
         return
     try:
         found = sample.search(question.where)
-    except QueryError:
-        return  # the sample may lack a column; the search of all records reports a wrong condition
+    except TfrkitError:
+        return  # the sample may lack a column; the search of all records reports errors with their real place
     items = found if question.split is None else _cut_split(opened, question.split, found)
     if not selection.is_exact:
         selection.items = ListedItems(items)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit.errors import CodecError, ContainerError, SchemaError, StorageError
+from tfrkit.errors import CodecError, ContainerError, SchemaError, StorageError, WireError
 from tfrkit.images.jpeg import encode_jpeg
 from tfrkit.ops.preview import preview_row
 from tfrkit.pictures.masks import encode_indices
@@ -84,7 +84,7 @@ def make_tile(opened: Opened, guesses: Guesses, item: int, side: int | None, *, 
         reader = guesses.new_reader(side or MIN_SIDE)
         assert reader is not None
         picture = reader.read(opened.read_row(item, guesses.features.names))
-    except ContainerError as error:
+    except (ContainerError, WireError) as error:
         finding = opened.find_damage(item, error)
         return result | {"damage": None if finding is None else to_json_damage(opened, finding)}, []
     except (CodecError, SchemaError, StorageError) as error:

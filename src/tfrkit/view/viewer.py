@@ -262,9 +262,13 @@ class Viewer:
         opened.require_complete()
         if selection is not None and not selection.is_exact:
             raise NotAllowedError("the selection is not complete yet")
-        items = range(opened.num_records) if selection is None else selection.items
         kind, name = str(body.get("as")), check_name(body.get("name"))
-        return export(opened, self.guess(query), items, kind, self.options.out, name)
+        guesses, out = self.guess(query), self.options.out
+        if selection is None:
+            made = export(opened, guesses, range(opened.num_records), kind, out, name)
+            return made | {"damaged": made["damaged"] + len(opened.broken)}
+        made = export(opened, guesses, selection.items, kind, out, name, lists_damage=selection.question.damaged)
+        return made | {"damaged": made["damaged"] + selection.num_damaged}
 
     def tag(self, body: Mapping[str, Any]) -> Json:
         """Add a tag to records, or remove it."""

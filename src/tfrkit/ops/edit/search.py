@@ -8,12 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfrkit._threads import choose_threads
-from tfrkit._types import OnError, UInt64Array, Verify
+from tfrkit._types import UInt64Array
 from tfrkit.errors import QueryError
 from tfrkit.ops.edit.query import TABLE, compose_query
 from tfrkit.ops.query.engine import get_engine, import_duckdb
 from tfrkit.ops.query.errors import QueryPart
 from tfrkit.ops.query.query import QuerySession
+from tfrkit.ops.query.scan import QueryPolicy
 from tfrkit.ops.query.text import RECORD_COLUMN, parse_query
 
 
@@ -39,8 +40,7 @@ class RecordSearch:
         where: str | None,
         *,
         order_by: str | None = None,
-        verify: Verify = "all",
-        on_error: OnError = "raise",
+        policy: QueryPolicy | None = None,
         timeout: float | None = None,
     ) -> None:
         """Prepare the search. `order_by` is an SQL expression; without it, records are in file order."""
@@ -52,10 +52,9 @@ class RecordSearch:
             text,
             {TABLE: list(paths)},
             threads=choose_threads(None),
-            verify=verify,
             timeout=timeout,
             parts=parts,
-            on_error=on_error,
+            policy=policy,
         )
         if self._session.tables[TABLE].has_column(RECORD_COLUMN):
             self._session.close()
@@ -65,6 +64,11 @@ class RecordSearch:
     def num_read(self) -> int:
         """Records read so far."""
         return max((scan.num_read for scan in self._session.scans), default=0)
+
+    @property
+    def reads_records(self) -> bool:
+        """Whether records are decoded; a condition on numbers alone reads none. Known after `run`."""
+        return any(scan.features for scan in self._session.scans)
 
     def run(self) -> UInt64Array:
         """Return the numbers of the records, counted over all files: ascending, or in the requested order."""

@@ -13,7 +13,7 @@ from tfrkit.images.encode import inspect_image
 from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.names import SafeNames
 from tfrkit.ops.export.objects import FoundObjects, ObjectSource
-from tfrkit.ops.export.pictures import PictureRow, PictureSource
+from tfrkit.ops.export.pictures import PictureRow, PictureSource, show_number
 from tfrkit.ops.export.pixels import require_image
 from tfrkit.ops.export.report import Export, OnBad, require_on_bad
 from tfrkit.outputs.staging import StagedFolder
@@ -117,7 +117,6 @@ def _write_all(task: AnnotationTask, writer: AnnotationWriter, on_bad: OnBad, *,
     source, report = task.source, task.report
     splits = source.split_names()
     starts = [0, *accumulate(source.counts)]
-    digits = max(6, len(str(source.num_records - 1)))
     names = {split: SafeNames(by_stem=True, is_plain=True) for split in ([""] if is_one_folder else splits)}
     source.begin()
     for place, row in source.rows(task.pictures.feature_names):
@@ -129,7 +128,8 @@ def _write_all(task: AnnotationTask, writer: AnnotationWriter, on_bad: OnBad, *,
             found = task.objects.read(picture.values)
             size = (info.width or 0, info.height or 0)
             depth = _DEPTHS.get(info.mode or "", 3)
-            wanted, otherwise = task.pictures.name_file(picture.name, file, f"{number:0{digits}d}")
+            shown = show_number(number, source.num_records)
+            wanted, otherwise = task.pictures.names.name_file(picture.name, file, shown)
             image = AnnotatedImage(number, split, wanted, file.data, *size, depth, found, picture)
             prepared = writer.prepare(image)
         except CodecError as error:

@@ -14,7 +14,7 @@ from tfrkit.images.encode import inspect_image
 from tfrkit.ops.choose_records import choose_records, find_records
 from tfrkit.ops.export.input import ExportInput, RecordNumber
 from tfrkit.ops.export.names import SafeNames, safe_part
-from tfrkit.ops.export.pictures import PictureRow, PictureSource
+from tfrkit.ops.export.pictures import PictureRow, PictureSource, show_number
 from tfrkit.ops.export.report import Export, OnBad, require_on_bad
 from tfrkit.ops.export.rows import to_csv_line
 from tfrkit.ops.preview import value_to_json
@@ -134,7 +134,6 @@ class _ImageWriter:
         self._labels = self._choose_labels()
         self._starts = [0, *accumulate(source.counts)]
         self._num_clip_masks = 0
-        self._digits = max(6, len(str(source.num_records - 1)))
         self._seen_classes: set[str] = set()
         if self._labels:
             self._names.reserve(_LABELS_FILE)
@@ -155,12 +154,12 @@ class _ImageWriter:
         """Write the files of one record; on `CodecError` none of them is written."""
         mask = self._read_mask(picture)
         number = self._starts[place.shard] + place.record
-        otherwise = f"{number:0{self._digits}d}"
+        otherwise = show_number(number, self._source.num_records)
         if picture.is_clip:
             path = self._write_frames(place, picture, otherwise)
         else:
             [file] = picture.files
-            wanted, otherwise = self._pictures.name_file(picture.name, file, otherwise)
+            wanted, otherwise = self._pictures.names.name_file(picture.name, file, otherwise)
             path = self._take(self._place(place, wanted, picture.class_name), otherwise)
             self._folder.write(self._below("images", path), file.data)
             self._report.images += 1

@@ -12,6 +12,7 @@ import numpy as np
 from tfrkit._types import Row
 from tfrkit.errors import Hint, SchemaError, Step
 from tfrkit.features.name_words import CLASS_NAMES, CLASS_TEXTS, FILE_WORDS, split_words
+from tfrkit.features.schema import Schema
 from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.pixels import ImageFile, to_image_files, to_mask_file
 from tfrkit.pictures.features import PictureFeatures, find_picture_features
@@ -33,6 +34,35 @@ class PictureRow:
     frame_names: list[str] = field(default_factory=list)
     class_name: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
+
+
+class PictureNames:
+    """The file names of images, from the names that records store."""
+
+    def __init__(self, schema: Schema, title: str | None, name: str | None = None) -> None:
+        self.feature = name or (None if title is None or schema[title].kind == "float" else title)
+        # A stored file name is used unchanged; an id needs a suffix.
+        self._is_file_name = self.feature is not None and bool(FILE_WORDS & set(split_words(self.feature)))
+
+    def read(self, values: Mapping[str, Any]) -> str | None:
+        """Return the name that a record stores, or None."""
+        value = None if self.feature is None else values.get(self.feature)
+        if isinstance(value, (list, np.ndarray)):
+            value = value[0] if len(value) else None
+        if value is None:
+            return None
+        return decode_text(value) if isinstance(value, bytes) else str(value)
+
+    def name_file(self, name: str | None, file: ImageFile, otherwise: str) -> tuple[str, str]:
+        """Return the file name to use, and the one to use instead if that is unsafe."""
+        if not name:
+            return f"{otherwise}{file.suffix}", f"{otherwise}{file.suffix}"
+        suffix = os.path.splitext(name)[1].lower()
+        if file.is_made and suffix in IMAGE_SUFFIXES:
+            name = os.path.splitext(name)[0] + file.suffix
+        elif not self._is_file_name and suffix not in IMAGE_SUFFIXES:
+            name += file.suffix
+        return name, f"{otherwise}{file.suffix}"
 
 
 class PictureSource:
@@ -64,14 +94,11 @@ class PictureSource:
         self.class_names = ClassNames.of_schema(schema, beside)
         self._has_names_beside = beside is not None
         self._schema = schema
-        title = self.features.title
-        self.name_feature = name or (None if title is None or schema[title].kind == "float" else title)
-        # A stored file name is used unchanged; an id needs a suffix.
-        self._is_file_name = self.name_feature is not None and bool(FILE_WORDS & set(split_words(self.name_feature)))
+        self.names = PictureNames(schema, self.features.title, name)
         self.class_feature = self._find_class(label)
         self.is_framed = self.features.image in schema.feature_lists
         frames = [_FRAME_NAMES] if self.is_framed and _FRAME_NAMES in schema.feature_lists else []
-        wanted = [*self.features.names, self.name_feature, self.class_feature, *frames, *extra]
+        wanted = [*self.features.names, self.names.feature, self.class_feature, *frames, *extra]
         self.feature_names = list(dict.fromkeys(one for one in wanted if one is not None and one in schema))
         self._num_inexact = 0
 
@@ -102,7 +129,7 @@ class PictureSource:
         self._num_inexact += sum(not file.is_exact for file in files)
         is_clip = self.is_framed or len(files) > 1
         frames = [decode_text(one) or "" for one in list_values(values.get(_FRAME_NAMES))] if is_clip else []
-        return PictureRow(self._read_name(values), files, is_clip, frames, self._read_class(values), values)
+        return PictureRow(self.names.read(values), files, is_clip, frames, self._read_class(values), values)
 
     def read_mask(self, picture: PictureRow, size: tuple[int, int] | None = None) -> bytes | None:
         """Return the mask of a picture as a PNG with a palette, or None if it has no mask."""
@@ -113,17 +140,6 @@ class PictureSource:
         if self._schema[name].is_list:
             value = value[0] if len(value) else None
         return None if value is None else to_mask_file(name, value, size)
-
-    def name_file(self, name: str | None, file: ImageFile, otherwise: str) -> tuple[str, str]:
-        """Return the file name to use, and the one to use instead if that is unsafe."""
-        if not name:
-            return f"{otherwise}{file.suffix}", f"{otherwise}{file.suffix}"
-        suffix = os.path.splitext(name)[1].lower()
-        if file.is_made and suffix in IMAGE_SUFFIXES:
-            name = os.path.splitext(name)[0] + file.suffix
-        elif not self._is_file_name and suffix not in IMAGE_SUFFIXES:
-            name += file.suffix
-        return name, f"{otherwise}{file.suffix}"
 
     def find_others(self) -> list[str]:
         """Return the other features with images or masks, which are not read."""
@@ -164,13 +180,10 @@ class PictureSource:
             return None
         return decode_text(value) if isinstance(value, bytes) else self.class_names.show(name, int(value))
 
-    def _read_name(self, values: Mapping[str, Any]) -> str | None:
-        value = None if self.name_feature is None else values.get(self.name_feature)
-        if isinstance(value, (list, np.ndarray)):
-            value = value[0] if len(value) else None
-        if value is None:
-            return None
-        return decode_text(value) if isinstance(value, bytes) else str(value)
+
+def show_number(number: int, num_records: int) -> str:
+    """Return a record number as a file name: at least 6 digits, all of the same length."""
+    return f"{number:0{max(6, len(str(num_records - 1)))}d}"
 
 
 def decode_text(value: bytes | str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tfrkit._familiar import OF_ANSWER, explain_attribute
 from tfrkit._threads import choose_threads
-from tfrkit._types import Infer, OnError, Row, Verify
+from tfrkit._types import Infer, Row, Verify
 from tfrkit.container.codecs import CompressionWord
 from tfrkit.errors import Hint, QueryError, SchemaError, Step, StorageError, TfrkitError
 from tfrkit.features.schema import describe_missing
@@ -20,7 +20,7 @@ from tfrkit.feeds.arrow_layout import NOT_TEXT
 from tfrkit.ops.query.engine import defer_signals, get_engine, import_duckdb
 from tfrkit.ops.query.errors import QueryPart, quote_name, read_facts, to_query_error
 from tfrkit.ops.query.limits import QueryWatch, parse_memory, parse_timeout
-from tfrkit.ops.query.scan import QueryTable, TableScan, show_as
+from tfrkit.ops.query.scan import QueryPolicy, QueryTable, TableScan, show_as
 from tfrkit.ops.query.text import RECORD_COLUMN, ParsedQuery, fold_name, hide_numbers, parse_query
 from tfrkit.ops.query.values import cell_to_json, name_uniquely
 from tfrkit.passes.shard_tasks import OnEngine, VerbEngine, choose_cluster, refuse_pipes
@@ -207,7 +207,7 @@ class QuerySession:
         timeout: float | None = None,
         memory: int | None = None,
         parts: Sequence[QueryPart] = (),
-        on_error: OnError = "raise",
+        policy: QueryPolicy | None = None,
         cluster: OnEngine | None = None,
     ) -> None:
         self._parts = parts
@@ -215,7 +215,7 @@ class QuerySession:
         self._verify: Verify = verify
         self.is_everything = False
         self.described: list[tuple[str, str]] = []
-        self._on_error: OnError = on_error
+        self._policy = policy
         self.duckdb = import_duckdb()
         self._threads = threads
         self._watch = QueryWatch(timeout)
@@ -365,7 +365,7 @@ class QuerySession:
                     refuse_pipes([content])
                 content = self._spool_stdin()
             try:
-                self.tables[name] = QueryTable(content, verify=verify, infer=self._infer, on_error=self._on_error)
+                self.tables[name] = QueryTable(content, verify=verify, infer=self._infer, policy=self._policy)
             except StorageError as error:
                 if not name.isidentifier() or os.path.exists(name):
                     raise

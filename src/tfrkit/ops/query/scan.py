@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit import _native
-from tfrkit._types import Infer, OnError, Verify
+from tfrkit._types import Infer, Int64Array, Verify
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.stream import SizedBatch, read_batches
 from tfrkit.codec.columns import BytesColumn
@@ -25,6 +25,7 @@ from tfrkit.feeds.arrow_layout import Node, lay_out_columns
 from tfrkit.ops.query.engine import defer_signals
 from tfrkit.ops.query.errors import quote_name
 from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS, ParsedQuery, fold_name
+from tfrkit.passes.walk import walk_frames
 from tfrkit.storage.resolve import Address
 
 RAW_COLUMN = "record"
@@ -61,6 +62,14 @@ class KnownTable:
     first_record: int
 
 
+class QueryPolicy(Policy):
+    """What a query does on damage, and how it numbers the rows that are left."""
+
+    def number_rows(self, first_row: int, num_rows: int) -> Int64Array:
+        """Return the record numbers of the last rows of this pass."""
+        return np.arange(first_row, first_row + num_rows, dtype=np.int64)
+
+
 class QueryTable:
     """One table of a query: its files, and the names of its columns."""
 
@@ -70,11 +79,12 @@ class QueryTable:
         *,
         verify: Verify = "all",
         infer: Infer = "sample",
-        on_error: OnError = "raise",
+        policy: QueryPolicy | None = None,
         known: KnownTable | None = None,
     ) -> None:
         shards = Shard.open_all(find_shards(address, incomplete="warn" if known is None else "ignore"))
-        self.shard_set = ShardSet(shards, Policy(verify, on_error), infer=infer)
+        self.policy = QueryPolicy(verify) if policy is None else policy
+        self.shard_set = ShardSet(shards, self.policy, infer=infer)
         self._binary: set[str] = set()
         self._batch_size: int | None = None
         self.first_record = 0
@@ -179,9 +189,8 @@ class QueryTable:
         """Return the column name of a feature."""
         return self._names[part, feature]
 
-    def read(self, schema: Schema, threads: int, *, is_whole: bool = False) -> Iterator[SizedBatch]:
+    def read(self, schema: Schema, threads: int, policy: Policy, *, is_whole: bool = False) -> Iterator[SizedBatch]:
         """Read the features of `schema` in file order; with `is_whole`, a feature unknown to the table is an error."""
-        policy = self.shard_set.policy.for_one_pass()
         if self.is_raw:
             for shard in self.shard_set.shards:
                 for records in read_records(shard, policy):
@@ -202,7 +211,7 @@ class TableScan(ArrowStream):
         self, table: QueryTable, wanted: Sequence[tuple[str, str]], *, is_whole: bool, has_numbers: bool, threads: int
     ) -> None:
         schema = _select(table.schema, wanted)
-        super().__init__(lambda: (batch for batch, _ in self._read()), schema)
+        super().__init__(lambda: (batch for batch, _ in self._read(table.policy.for_one_pass())), schema)
         self._is_whole = is_whole
         self.error: Exception | None = None
         self.num_read = 0
@@ -231,19 +240,23 @@ class TableScan(ArrowStream):
         ]
 
     def _lay_out_batches(self) -> Iterator[Node]:
-        first_row = self._table.first_record
+        first_row, policy = self._table.first_record, self._table.policy.for_one_pass()
         try:
-            for batch, num_rows in self._read():
-                yield self._lay_out(batch, num_rows, first_row)
+            for batch, num_rows in self._read(policy):
+                yield self._lay_out(batch, num_rows, first_row, policy)
                 first_row += num_rows
                 self.num_read = first_row - self._table.first_record
         except Exception as error:
             self.error = self.error or error
             raise
 
-    def _read(self) -> Iterator[SizedBatch]:
+    def _read(self, policy: Policy) -> Iterator[SizedBatch]:
         if len(self.schema):
-            yield from self._table.read(self.schema, self._threads, is_whole=self._is_whole)
+            yield from self._table.read(self.schema, self._threads, policy, is_whole=self._is_whole)
+            return
+        if policy.on_error == "skip":
+            for part in walk_frames(self._table.shard_set.shards, policy, _native.check_frames, _COUNTED_ROWS):
+                yield {}, part.num_frames
             return
         num_left = len(self._table.shard_set.records)
         while num_left:
@@ -251,13 +264,13 @@ class TableScan(ArrowStream):
             yield {}, num_rows
             num_left -= num_rows
 
-    def _lay_out(self, batch: Batch, num_rows: int, first_row: int) -> Node:
+    def _lay_out(self, batch: Batch, num_rows: int, first_row: int, policy: QueryPolicy) -> Node:
         nodes = lay_out_columns(batch, self._plain, first_row) if self._plain else []
         for field in self._structs:
             columns = lay_out_columns(batch[field.name], field.type.fields, first_row)
             nodes.append((num_rows, 0, (None,), tuple(columns)))
         if self._numbers:
-            numbers = np.arange(first_row, first_row + num_rows, dtype=np.int64)
+            numbers = policy.number_rows(first_row, num_rows)
             nodes.append((num_rows, 0, (None, numbers), ()))
         return num_rows, 0, (None,), tuple(nodes)
 

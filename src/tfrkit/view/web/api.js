@@ -34,7 +34,7 @@ export async function post(path, body) {
 	return (await check(answer)).json();
 }
 
-/** Listen to an event stream until one of `last` or a failure; returns a function that ends it. */
+/** Listen until one of `last` or a failure; returns a function that ends it. */
 export function stream(path, query, handlers, last) {
 	const source = new EventSource(path + SEARCH(query));
 	const end = () => source.close();

@@ -12,7 +12,7 @@ import "./stage.js";
 class Detail extends HTMLElement {
 	connectedCallback() {
 		if (this.head) return;
-		this.cache = new Map(); // address: promise of a record; the neighbours are fetched ahead
+		this.cache = new Map(); // address: promise of a record
 		this.head = h("header.detail-head");
 		this.stage = h("tfr-stage");
 		this.note = h("div.detail-note");

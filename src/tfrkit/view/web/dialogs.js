@@ -94,10 +94,11 @@ export function exportRecords() {
 			note.textContent = t("export.running");
 			try {
 				const answer = await post("api/export", { d: Number(state.d), sel: data.selection?.sel ?? null, as: kind.value, name: field.value.trim() });
-				clear(note, t("export.done", { n: answer.records, size: bytes(answer.bytes) }), " ", h("code", bdi(answer.path)));
+				clear(note, t("export.done", { n: answer.records, size: bytes(answer.bytes) }), " ", h("code", bdi(answer.path)),
+					[["warn.damage", answer.damaged], ["export.without", answer.without_image]].map(([key, n]) => n ? h("p", t(key, { n })) : null));
 				drawn("exported", answer);
 			} catch (error) {
-				clear(note, bdi(error.message));
+				clear(note, bdi(error.message), error.where.hint && ["; ", bdi(error.where.hint)]);
 				drawn("exported", { error: error.message });
 			}
 			button.disabled = false;

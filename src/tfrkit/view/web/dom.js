@@ -25,7 +25,7 @@ const make = space => (name, ...parts) => {
 	return fill(node, parts[0]?.constructor === Object ? parts.shift() : null, parts);
 };
 
-/** An HTML element `tag.class`: attributes, `on…` listeners and styles if any, then children; `label` is for screen readers. */
+/** An HTML element `tag.class`: attributes, `on…` listeners, styles, then children; `label` is for screen readers. */
 export const h = make(HTML);
 
 /** An SVG element. */
@@ -63,7 +63,7 @@ export const link = (onclick, ...children) => h("button.link", { onclick }, ...c
 export const facts = (rows, name = "facts") =>
 	h(`dl.${name}`, rows.filter(row => row[1] != null).map(([term, value]) => h("div", h("dt", term), h("dd", value))));
 
-// Control characters and characters that turn the direction of text are shown, not obeyed.
+// Control characters and those that turn text around are shown, not obeyed.
 const ODD = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
 
 /** Text of a record for reading: odd characters are written as their code. */

@@ -93,7 +93,7 @@ function tensor(feature) {
 		facts(["min", "max", "mean", "std"].map(key => [t(`stat.${key}`), stats[key] == null ? null : short(stats[key])]), "facts.small")];
 }
 
-/** Frames of a sequence: pictures with a slider, anything else as a list. */
+/** Frames: pictures with a slider, anything else as a list. */
 function frames(feature, record) {
 	const { items } = feature;
 	if (!items?.length) return h("p.note", t("feature.empty"));

@@ -3,7 +3,7 @@
 import { stream } from "./api.js";
 import { bdi, clear, drawn, h, tool } from "./dom.js";
 import * as figures from "./histogram.js";
-import { change, data, fail, on } from "./model.js";
+import { change, data, fail, noteDamage, on } from "./model.js";
 import { guessQuery, listen, state } from "./state.js";
 import { short, t } from "./words.js";
 import * as where from "./where.js";
@@ -44,10 +44,11 @@ class Filter extends HTMLElement {
 		this.loaded = sel;
 		const show = answer => {
 			this.answer = answer;
+			noteDamage(answer);
 			this.draw();
 			drawn("figures", { is_exact: answer.is_exact, sel });
 		};
-		this.end = stream("api/figures", guessQuery(sel && { sel }), { sample: show, progress: () => {}, exact: answer => show({ ...answer, is_exact: true }), fail }, name => name === "exact");
+		this.end = stream("api/figures", guessQuery(sel && { sel }), { sample: show, progress: () => {}, exact: show, fail }, name => name === "exact");
 	}
 
 	search() {
@@ -61,7 +62,7 @@ class Filter extends HTMLElement {
 		const columns = textColumns();
 		this.find.hidden = !columns.length;
 		if (document.activeElement !== this.find) this.find.value = where.searched(state.where, columns);
-		this.label.textContent = answer.is_exact ? t("figures.exact", { n: answer.total }) : t("figures.sample", { of: answer.of, n: answer.total });
+		this.label.textContent = answer.is_exact ? withDamage(t("figures.exact", { n: answer.of }), answer.damaged) : t("figures.sample", { of: answer.of, n: answer.total });
 		this.label.classList.toggle("is-sample", !answer.is_exact);
 		const order = [...answer.figures].sort((a, b) => rank(a) - rank(b));
 		const sample = order.find(figure => figure.values?.length)?.values[0].where ?? "_record < 1000";
@@ -129,13 +130,15 @@ function rank(figure) {
 
 customElements.define("tfr-filter", Filter);
 
+const withDamage = (text, n) => n ? `${text} · ${t("warn.damage", { n })}` : text;
+
 /** How far the selection is, in words. */
 export function selectionText() {
 	const one = data.selection;
 	const set = data.set;
 	if (!one) return set.is_complete ? t("count.all", { n: set.count }) : t("count.growing", { n: set.count });
 	switch (one.phase) {
-		case "exact": return t("count.exact", { n: one.count, total: one.total });
+		case "exact": return withDamage(t("count.exact", { n: one.count, total: one.total }), one.damaged);
 		case "sample": return t("count.sample", { n: one.estimate ?? 0, total: one.total, of: one.of });
 		case "progress": return t("count.progress", { percent: one.total ? Math.floor((100 * one.done) / one.total) : 0, n: one.estimate ?? 0 });
 		case "failed": return t("count.failed");

@@ -38,11 +38,11 @@ export function fromBar(box, position) {
 	return EDGE + ((position - EDGE) * (most - 2 * EDGE)) / (bar - 2 * EDGE);
 }
 
-/** One scroll event: `state` is {top, bar}, pixels of the grid and position of the bar at the event before. */
+/** One scroll event: `state` is {top, bar}, of the grid and of the bar, at the event before. */
 export function scrolled(box, state, position) {
 	const moved = position - state.bar;
 	const most = Math.max(0, box.full - box.height);
-	// Scaling is skipped for small moves only while the bar is far enough from its ends for the next small moves.
+	// Small moves are not scaled while the bar is far enough from its ends for the next ones.
 	const top = Math.abs(moved) <= NEAR ? clamp(state.top + moved, 0, most) : fromBar(box, position);
 	return { top, bar: position };
 }

@@ -1,4 +1,4 @@
-// The grid of all records: rows of tiles in a scroll area, as many as are near the screen.
+// The grid of all records: rows of tiles near the screen, in a scroll area.
 
 import { tiles } from "./api.js";
 import { drawn, h } from "./dom.js";
@@ -43,7 +43,7 @@ class Grid extends HTMLElement {
 	}
 
 	start() {
-		this.first = Number(state.top) || 0; // until the grid is on screen for the first time
+		this.first = Number(state.top) || 0; // until the grid is on screen
 		this.reset();
 	}
 
@@ -84,7 +84,7 @@ class Grid extends HTMLElement {
 		if (this.scroller.clientWidth && data.set) this.measure({ keep: true });
 	}
 
-	/** Lay out again after a change of the window, of the tiles or of the count. */
+	/** Lay out again after a change. */
 	measure({ keep = false } = {}) {
 		if (this.hidden || !this.scroller?.clientWidth || !data.set) return;
 		const held = this.first ?? (keep && this.box ? this.firstOnScreen() : null);
@@ -126,7 +126,7 @@ class Grid extends HTMLElement {
 		this.at = geometry.scrolled(this.box, this.at, position);
 		this.draw();
 		clearTimeout(this.idle);
-		// Small moves leave the bar where it is; when the hand rests, it is put where the records are.
+		// Small moves leave the bar; at rest it is put where the records are.
 		this.idle = setTimeout(() => {
 			if (Math.abs(geometry.toBar(this.box, this.at.top) - this.scroller.scrollTop) > 1) this.moveTo(this.at.top);
 			change({ top: this.firstOnScreen() });
@@ -196,7 +196,7 @@ class Grid extends HTMLElement {
 		return line?.tiles[position % this.box.columns];
 	}
 
-	/** Requests for places near the screen: those on screen first; what was scrolled past is cancelled. */
+	/** Request places near the screen, those on screen first; what was scrolled past is cancelled. */
 	fetchMissing() {
 		if (!this.box.count || (data.selection && !data.selection.sel)) return;
 		const { columns } = this.box;
@@ -283,7 +283,7 @@ class Grid extends HTMLElement {
 		}
 	}
 
-	/** The shape of tiles is the median of the first pictures: an odd one decides nothing. */
+	/** The shape of tiles is the median of the first pictures. */
 	chooseRatio() {
 		const ratios = [...this.rows.values()].filter(row => row.picture).map(row => row.picture.width / row.picture.height).sort((a, b) => a - b);
 		if (ratios.length < Math.min(8, this.box.count)) return;

@@ -8,7 +8,7 @@ import { num, t } from "./words.js";
 const PAGE = 512;
 
 class Hex extends HTMLElement {
-	/** Show the frame of a record, or the bytes around a damaged place: {record} or {shard, offset}. */
+	/** Show a frame, or the bytes around damage: {record} or {shard, offset}. */
 	async show(target, query) {
 		this.target = target;
 		this.query = query;

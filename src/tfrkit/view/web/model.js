@@ -1,4 +1,4 @@
-// What the page knows: datasets, the selection, failures. Elements listen to changes.
+// What the page knows: datasets, selection, failures.
 
 import { get, stream } from "./api.js";
 import { drawn } from "./dom.js";
@@ -28,7 +28,7 @@ export async function loadSet() {
 		info = await get("api/set", query);
 	} catch (error) {
 		if (error.status !== 400 || !String(query)) throw error;
-		fail(error); // a guess that cannot be: shown, and the server's own guesses are used
+		fail(error); // a wrong guess: the server's own are used
 		info = await get("api/set");
 	}
 	data.info = info;
@@ -83,7 +83,8 @@ export function select() {
 		progress: event => update({ phase: "progress", done: event.done, total: event.total }),
 		exact: event => {
 			if (data.selection === selection) data.version += 1;
-			update({ sel: event.sel, phase: "exact", count: event.count, seconds: event.seconds });
+			noteDamage(event);
+			update({ sel: event.sel, phase: "exact", count: event.count, seconds: event.seconds, damaged: event.damaged });
 			drawn("selection", event);
 		},
 		fail: error => {
@@ -91,6 +92,13 @@ export function select() {
 			drawn("selection", { error: error.message });
 		},
 	}, name => name === "exact");
+}
+
+/** Show the button for damage that a pass found. */
+export function noteDamage({ damaged: damage }) {
+	if (!damage) return;
+	Object.assign(data.set, { damage, is_damaged: true });
+	say("count");
 }
 
 export function stopSelect() {

@@ -1,4 +1,4 @@
-// Masks, boxes and keypoints on a canvas. Colours, opacity and hidden classes are decided here, without a request.
+// Masks, boxes and keypoints on a canvas. Colours, opacity and hidden classes need no request.
 
 import { data } from "./model.js";
 import { state } from "./state.js";
@@ -22,7 +22,7 @@ const known = () => {
 	return data.set.byId;
 };
 
-/** Name and colour of a class of the mask. The name is also the key in the address. */
+/** Name (also the key in the address) and colour of a class of the mask. */
 export function maskClass(id) {
 	const one = known().get(id);
 	const name = one?.name ?? (id === IGNORE ? "ignore" : String(id));
@@ -74,7 +74,7 @@ export function place(picture, width, height, most = Infinity) {
 	return { w: Math.max(1, Math.round(picture.width * scale)), h: Math.max(1, Math.round(picture.height * scale)) };
 }
 
-/** Draw a picture in `w` by `h` pixels of the screen, and all that lies over it. */
+/** Draw a picture with its overlays in `w` by `h` pixels of the screen. */
 export function drawPicture(canvas, picture, w, h, parts, { ratio, ...options }) {
 	if (canvas.width !== w) canvas.width = w;
 	if (canvas.height !== h) canvas.height = h;

@@ -12,7 +12,7 @@ const section = (title, ...parts) => h("section", h("h2", title), parts);
 const about = (key, feature) => [`${t(key)} · `, bdi(feature)];
 const record = one => [one.split, one.file, one.record == null ? null : t("damage.record", { n: one.record })].filter(Boolean).join(" · ");
 
-/** The sections of the page. `show`: `src` of a picture; `open`, `pick` and `split` return what a click on a record, class or split does. */
+/** The sections of the page. `show`: `src` of a picture; `open`, `pick`, `split`: what a click does. */
 export const draw = (report, show) => [
 	facts(report), warnings(report, show), splits(report, show), report.classes.map(one => classes(one, report, show)), rarest(report, show),
 	report.samples.length ? section(t("stats.samples"), h("div.pics", report.samples.map(one => picture(one, show)))) : null,
@@ -34,7 +34,7 @@ const splits = ({ splits: list, records }, show) => list.length ? section(t("sta
 	h("div.split-bar", { "aria-hidden": true }, list.map((one, i) => h("span", { class: `tone-${i % 6}`, style: { "flex-grow": Math.max(one.records, records / 200) } }))),
 	h("ul.split-list", list.map((one, i) => h("li", mark(i), named(one.name, show.split?.(one.name)), ` ${num(one.records)} · ${percent(one.records, records)}`)))) : null;
 
-/** Classes by count, the rest folded. The bars are shares of each split side by side, scaled to the largest. */
+/** Classes by count, the rest folded. Bars are shares of each split, scaled to the largest. */
 function classes(one, { splits: list }, show) {
 	const { sums } = one;
 	const top = Math.max(...one.classes.flatMap(entry => entry.splits.map((count, i) => count / (sums[i] || 1))));

@@ -1,4 +1,4 @@
-// The picture of a record with its overlays, and the legend that switches them.
+// The picture of a record with overlays and their legend.
 
 import { bdi, clear, dot, drawn, h } from "./dom.js";
 import { change } from "./model.js";

@@ -47,7 +47,7 @@ const same = (a, b) => (Array.isArray(a) ? a.length === b.length && a.every((val
 
 /** Change the state, the address, and everything that listens. */
 export function change(given, { replace = false } = {}) {
-	const changes = SELECT.some(key => key in given) ? { top: "0", ...given } : { ...given }; // other records: from the first
+	const changes = SELECT.some(key => key in given) ? { top: "0", ...given } : { ...given };
 	for (const [key, value] of Object.entries(changes)) if (typeof value === "number") changes[key] = String(value);
 	const keys = Object.keys(changes).filter(key => !same(state[key], changes[key]));
 	if (!keys.length) return;

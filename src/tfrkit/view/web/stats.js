@@ -47,7 +47,7 @@ class Stats extends HTMLElement {
 	}
 }
 
-/** Pictures come in the answer; the policy of the page allows them as blobs only. */
+/** Pictures of the answer; the page's policy allows blobs only. */
 function src({ type, data: encoded }) {
 	const url = URL.createObjectURL(new Blob([Uint8Array.from(atob(encoded), c => c.charCodeAt(0))], { type }));
 	setTimeout(() => URL.revokeObjectURL(url), 60000);

@@ -1,4 +1,4 @@
-// One place of the grid: a picture with its overlays, a card of features, or damage.
+// One place of the grid: a picture, a card of features, or damage.
 
 import { bdi, clear, dot, h, icon } from "./dom.js";
 import { drawPicture, place } from "./overlay.js";

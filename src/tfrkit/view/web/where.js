@@ -34,7 +34,7 @@ export function terms(text) {
 const isWord = (text, at, word) =>
 	text.slice(at, at + word.length).toLowerCase() === word && !/\w/.test(text[at - 1] ?? " ") && !/\w/.test(text[at + word.length] ?? " ");
 
-/** A term of several terms is bracketed when an `or` is outside of its brackets. */
+/** Bracket a term with an `or` outside of its brackets. */
 const join = list => {
 	if (list.length < 2) return list.join("");
 	return list.map(term => (terms(`${term} and x`).length === 1 ? `(${term})` : term)).join(" and ");
@@ -93,7 +93,7 @@ export function brushed(text, column) {
 	return null;
 }
 
-/** `text` with the range of `column` from `from` to `to`; `isLast`: `to` itself is inside. null: no range. */
+/** `text` with a range of `column`; `isLast`: `to` itself is inside. null: no range. */
 export function brush(text, column, range) {
 	const term = range ? `(${column} >= ${range.from} and ${column} ${range.isLast ? "<=" : "<"} ${range.to})` : undefined;
 	return replace(text, one => RANGE(column).test(strip(one)), term);

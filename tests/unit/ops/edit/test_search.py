@@ -7,6 +7,7 @@ import pytest
 import tfrkit
 from tfrkit.errors import QueryError
 from tfrkit.ops.edit.search import RecordSearch, compose_condition
+from tfrkit.ops.query.scan import QueryPolicy
 from tfrkit.testing.corruption import flip, frame_offsets
 
 pytest.importorskip("duckdb")
@@ -34,7 +35,7 @@ def test_search_finds_records_in_file_order_or_sorted(path: str) -> None:
 def test_search_may_skip_damage(path: str) -> None:
     data = Path(path).read_bytes()
     Path(path).write_bytes(flip(data, int(frame_offsets(data)[3]) + 1))
-    search = RecordSearch([path], "label = 0", on_error="skip")
+    search = RecordSearch([path], "label = 0", policy=QueryPolicy("all", "skip"))
     assert search.run().tolist() == [0, 3, 7, 11, 15]
     search.close()
 
