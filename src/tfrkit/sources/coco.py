@@ -165,6 +165,7 @@ class Coco(DescribedSource):
             path,
             objects,
             source_id=str(image.identifier),
+            name=_name_image(image),
             declared=(image.width, image.height),
             declared_at=where,
             captions=image.captions,
@@ -238,6 +239,12 @@ def _glob(root: str, folder: str, pattern: str) -> list[str]:
         return sorted(glob.glob(f"{folder}/{pattern}", root_dir=root))
     found = expand_remote_glob(f"{root.rstrip('/')}/{folder}/{pattern}") if can_list(root) else []
     return [address[len(root.rstrip("/")) + 1 :] for address in found]
+
+
+def _name_image(image: CocoImage) -> str | None:
+    """Return the file name of an image with its folders; None if there are none, or they lead out of the images."""
+    name = os.path.normpath(image.file_name.replace("\\", "/"))
+    return name if "/" in name and name.split("/")[0] != ".." else None
 
 
 def _place_of(folder: str, image: CocoImage) -> str:

@@ -81,6 +81,7 @@ class DetectionGatherer:
         objects: Sequence[FoundObject],
         *,
         source_id: str,
+        name: str | None = None,
         declared: tuple[int | None, int | None] = (None, None),
         declared_at: str = "",
         captions: Sequence[str] = (),
@@ -118,7 +119,7 @@ class DetectionGatherer:
             if len(uses) < _MAX_USES:
                 uses.append(found.where)
         self.num_empty += not kept
-        data = _pack(file, source_id, kept, captions, width, height)
+        data = _pack(file, source_id, name, kept, captions, width, height)
         self.builder.add(key, data=data, nbytes=nbytes, stamp=stamp, split=split)
 
     def _compare_sizes(
@@ -226,7 +227,13 @@ def _scale(corners: Corners, width: int, height: int) -> Corners:
 
 
 def _pack(
-    file: str, source_id: str, objects: Sequence[FoundObject], captions: Sequence[str], width: int, height: int
+    file: str,
+    source_id: str,
+    name: str | None,
+    objects: Sequence[FoundObject],
+    captions: Sequence[str],
+    width: int,
+    height: int,
 ) -> bytes:
     packed: dict[str, Any] = {
         "file": file,
@@ -235,8 +242,10 @@ def _pack(
         "corners": [found.corners for found in objects],
         "names": [found.name for found in objects],
     }
-    for name in objects[0].values if objects else ():
-        packed[name] = [found.values[name] for found in objects]
+    if name is not None:
+        packed["name"] = name
+    for key in objects[0].values if objects else ():
+        packed[key] = [found.values[key] for found in objects]
     if any(found.outline is not None for found in objects):
         packed["outlines"] = [found.outline for found in objects]
     if captions:
@@ -283,7 +292,7 @@ class DetectionReader(ImageReader):
             raise SourceError(f"class {unknown[0]!r:.64} is not one of the classes")
         row: Row = {
             **image_row(stored),
-            "image/filename": os.fsencode(os.path.basename(found["file"])),
+            "image/filename": os.fsencode(found.get("name") or os.path.basename(found["file"])),
             "image/source_id": found["id"].encode("utf-8", "surrogateescape"),
             "image/key/sha256": hashlib.sha256(stored.data).hexdigest(),
             "image/object/class/text": _texts(names),

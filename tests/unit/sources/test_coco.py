@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import tfrkit
+import tfrkit.sources
 from tfrkit.errors import SourceError
 from tfrkit.sources.base import Scan
 from tfrkit.sources.coco import Coco
@@ -231,6 +233,31 @@ def test_coco_row_has_boxes_crowd_area_and_the_categorys_own_id(tmp_path: Path) 
     # Ids that no category has are not in the label map.
     items = "item {\n  id: 1\n  name: 'cat'\n}\nitem {\n  id: 90\n  name: 'dog'\n}\n"
     assert scan.label_files["label_map.pbtxt"] == items
+
+
+@pytest.mark.parametrize(
+    ("file_name", "expected"),
+    [("1.jpg", b"1.jpg"), ("./1.jpg", b"1.jpg"), ("a/1.jpg", b"a/1.jpg"), ("a/./b//1.jpg", b"a/b/1.jpg")],
+)
+def test_coco_file_name_keeps_its_folders(file_name: str, expected: bytes, tmp_path: Path) -> None:
+    content = make_coco()
+    content["images"][0]["file_name"] = file_name
+    [row] = rows_of(Coco(save(tmp_path, content)).scan("")).values()
+    assert row["image/filename"] == expected
+
+
+def test_coco_equal_names_in_two_folders_survive_export_and_build(tmp_path: Path) -> None:
+    content = make_coco()
+    [image], [annotation] = content["images"], content["annotations"]
+    names = ["a/1.jpg", "b/1.jpg"]
+    content["images"] = [{**image, "id": number, "file_name": name} for number, name in enumerate(names)]
+    content["annotations"] = [{**annotation, "id": number, "image_id": number} for number in range(2)]
+    tfrkit.build(tfrkit.sources.coco(save(tmp_path, content)), tmp_path / "one.tfrecord")
+    tfrkit.tools.export_coco(tmp_path / "one.tfrecord", tmp_path / "out")
+    exported = next((tmp_path / "out").rglob("*.json"))
+    tfrkit.build(tfrkit.sources.coco(str(exported)), tmp_path / "two.tfrecord")
+    for file in ("one.tfrecord", "two.tfrecord"):
+        assert sorted(row["image/filename"] for row in tfrkit.open(tmp_path / file)) == [b"a/1.jpg", b"b/1.jpg"]
 
 
 def test_coco_label_offset_numbers_categories_anew(tmp_path: Path) -> None:

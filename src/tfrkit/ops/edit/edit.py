@@ -61,7 +61,8 @@ def edit(
         output: Target of the changed copy: a file if the dataset is one file, else a folder.
         where: A condition in DuckDB's SQL over the features, as in `tfrkit.sql`; default: all records.
         set: New values, as SQL over the features of the record: `{"label": "label - 1"}`. A class may be
-            given by its name: `{"label": "'cat'"}`.
+            given by its name: `{"label": "'cat'"}`. A number that float32 would round, such as 0.1, is refused until
+            a cast rounds it: `{"score": "0.1::float"}`.
         drop: Drop the records instead.
         in_place: Change the files themselves. The new files are read back before they replace the old ones, all
             together or not at all.

@@ -160,10 +160,16 @@ def _make_converter(feature: str, spec: Spec, classes: Classes | None) -> Callab
             number: float = struct.unpack("<f", struct.pack("<f", float(value)))[0]
         except OverflowError:
             number = float("inf")
-        is_lost = isinstance(value, int) and int(number) != value if abs(number) != float("inf") else True
-        if is_lost and value not in (float("inf"), float("-inf")):
+        if (
+            number != value and value == value
+        ):  # Python compares int, Decimal and float exactly; NaN differs from itself
+            if abs(number) == float("inf"):
+                raise FeatureKindError(
+                    f"feature {show_name(feature)} expected a 32-bit float, got {value}, which does not fit"
+                )
             raise FeatureKindError(
-                f"feature {show_name(feature)} expected a 32-bit float, got {value}, which does not fit"
+                f"feature {show_name(feature)} would round {value} to {number!r} in a float32 list",
+                hint=f"round it: (...)::float{'[]' * (spec.shape != ())}",
             )
         return number
 

@@ -159,7 +159,13 @@ def test_drop_of_everything_and_of_a_whole_split(folder: Path) -> None:
         ({"xy": "[1.5]"}, ShapeError, "'xy' expected 2 values, got 1 - at .*d-t.*, record 0"),
         ({"xy": "[1.5, null]"}, SchemaError, "'xy' expected values, got NULL in a list"),
         ({"xy": "[1e300, 0]"}, FeatureKindError, r"32-bit float, got 1e\+300, which does not fit"),
-        ({"xy": "[16777217, 0]"}, FeatureKindError, "32-bit float, got 16777217, which does not fit"),
+        ({"xy": "[16777217, 0]"}, FeatureKindError, r"'xy' would round 16777217 to 16777216\.0 in a float32 list"),
+        (
+            {"xy": "[0, 0.1]"},
+            FeatureKindError,
+            r"round 0\.1 to 0\.1000.* in a float32.*\n  round it: \(...\)::float\[\]",
+        ),
+        ({"xy": "[0, 0.1::double]"}, FeatureKindError, r"'xy' would round 0\.1 to 0\.10000000149011612"),
         ({"name": "label"}, FeatureKindError, r"'name' expected bytes, got BIGINT\n.*::varchar"),
         ({"label": "label +"}, QueryError, "syntax error.* - at character 8 of the value of 'label'"),
         ({"label": "lable + 1"}, QueryError, "no column lable, did you mean label - at character 1 of the value of"),
@@ -203,6 +209,18 @@ def test_wrong_conditions_point_at_their_place(folder: Path) -> None:
 def test_wrong_arguments(folder: Path, options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         edit(folder, **options)
+
+
+def test_floats_are_rounded_by_a_cast_and_stored_if_exact(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with tfrkit.Writer(path, floats="float32") as writer:
+        writer.write({"f": 0.3})
+    values = ["0.1::float", "0.25", "f * 2", "'nan'::float", "'-inf'::float"]
+    found = []
+    for number, value in enumerate(values):
+        edit(path, tmp_path / f"{number}.tfrecord", set={"f": value})
+        found.append(next(iter(tfrkit.open(tmp_path / f"{number}.tfrecord")))["f"])
+    assert [f"{one:.6g}" for one in found] == ["0.1", "0.25", "0.6", "nan", "-inf"]
 
 
 def test_classes_are_set_by_name_and_held_against_the_list(tmp_path: Path) -> None:
