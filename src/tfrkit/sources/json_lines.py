@@ -109,6 +109,8 @@ class JsonLines:
             try:
                 row = parse_line(text, thaws=True)
                 look_at_row(columns, row, line)
+            except SourceError as error:
+                raise error.replace(shard=f"{self.path}, line {line}") from None
             except ValueError as error:
                 problems.append((line, str(error)))
                 self._bad.add(line)
@@ -162,6 +164,7 @@ def parse_line(line: str, *, thaws: bool = False) -> dict[str, Any]:
     try:
         value = json.loads(line, parse_constant=Constant, object_pairs_hook=_collect)
         if thaws and isinstance(value, dict):
+            _refuse_sequence(value)
             value = {name: _thaw(name, one) for name, one in value.items()}
     except json.JSONDecodeError as error:
         more = f"; one object per line is expected, {_FROM_LIST}" if line[:1] == "[" else ""
@@ -172,6 +175,15 @@ def parse_line(line: str, *, thaws: bool = False) -> dict[str, Any]:
         more = f"; {_FROM_LIST}" if isinstance(value, list) and value and isinstance(value[0], dict) else ""
         raise ValueError(f"expected one object per line, got {type(value).__name__}{more}")
     return value if not any(isinstance(one, dict) for one in value.values()) else _flatten(value)
+
+
+def _refuse_sequence(value: dict[str, Any]) -> None:
+    """Raise `SourceError` for a SequenceExample: as columns, its frames would become features of an Example."""
+    if value.keys() == {"context", "feature_lists"} and all(isinstance(part, dict) for part in value.values()):
+        raise SourceError(
+            "rows with context and feature_lists are SequenceExamples, a table makes Examples",
+            hint="write them with tfrkit.Writer, which takes such rows as dicts",
+        )
 
 
 def _thaw(name: str, value: Any) -> Any:

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from tables import kinds_of, rows_of, scan_text
 
+import tfrkit
 from tfrkit.codec.tensor_proto import decode_tensor
+from tfrkit.errors import SourceError
 from tfrkit.features.spec import Spec
 
 # --- JSON lines
@@ -82,6 +84,19 @@ def test_table_json_line_that_would_lose_a_value_is_named(tmp_path: Path, line: 
     [problem] = scan_text(tmp_path, f'{{"a": 1}}\n{line}\n', "t.jsonl").problems
     assert problem.key.endswith("t.jsonl, line 2")
     assert problem.reason.startswith(reason)
+
+
+def test_table_json_lines_of_sequence_examples_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with tfrkit.Writer(path) as writer:
+        for number in range(2):
+            writer.write({"context": {"id": number}, "feature_lists": {"id": [[1], [2, 3]]}})
+    tfrkit.tools.export_jsonl(path, tmp_path / "a.jsonl")
+    lines = '{"context":1,"feature_lists":2}\n' + (tmp_path / "a.jsonl").read_text()
+    with pytest.raises(
+        SourceError, match=r"a table makes Examples - at .*, line 2\n.*tfrkit\.Writer"
+    ):
+        scan_text(tmp_path, lines, "t.jsonl")
 
 
 def test_table_json_lines_read_what_export_writes(tmp_path: Path) -> None:
