@@ -244,4 +244,4 @@ def test_export_of_raw_pixels_is_png(tmp_path: Path, connect: Connect) -> None:
     client = connect(str(tmp_path / "x.tfrecord"), out=str(tmp_path / "out"))
     made = client.post("/api/export", json={"as": "images", "name": "raw"}).json()
     [file] = Path(made["path"]).iterdir()
-    assert file.name == "00000000.png" and np.array_equal(np.asarray(Image.open(file)), pixels)
+    assert file.name == "000000.png" and np.array_equal(np.asarray(Image.open(file)), pixels)
