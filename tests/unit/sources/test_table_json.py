@@ -93,9 +93,7 @@ def test_table_json_lines_of_sequence_examples_are_refused(tmp_path: Path) -> No
             writer.write({"context": {"id": number}, "feature_lists": {"id": [[1], [2, 3]]}})
     tfrkit.tools.export_jsonl(path, tmp_path / "a.jsonl")
     lines = '{"context":1,"feature_lists":2}\n' + (tmp_path / "a.jsonl").read_text()
-    with pytest.raises(
-        SourceError, match=r"a table makes Examples - at .*, line 2\n.*tfrkit\.Writer"
-    ):
+    with pytest.raises(SourceError, match=r"a table makes Examples - at .*, line 2\n.*tfrkit\.Writer"):
         scan_text(tmp_path, lines, "t.jsonl")
 
 
