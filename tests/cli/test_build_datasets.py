@@ -92,7 +92,7 @@ def test_build_yolo_takes_a_set(build: Any, tmp_path: Path) -> None:
 
 def test_build_table_types_floats_and_missing(build: Any, run_tfr: Run, tmp_path: Path) -> None:
     path = save_text(tmp_path / "t.csv", "id;x;y\n007;0.1;NA\n008;0.5;3\n")
-    failed = run_tfr("build", "table", path, "-o", tmp_path / "x.tfrecord")
+    failed = run_tfr("build", "table", path, "-o", tmp_path / "x.tfrecord", "--missing", "NA")
     assert failed.returncode == 3
     assert "round them: --floats float32" in failed.stderr
     rows = build("table", path, "--floats", "float32", "--missing", "NA", "--type", "y=text")
