@@ -52,8 +52,9 @@ def carry_out_part_in_store(source: Source, target: Target, options: BuildOption
         refuse_stops(prepared, progress)
         report = _find_finished(prepared, journal)
         if report is None and part.index is not None:
-            _ensure_begun(prepared, journal)
-            _write(prepared, journal, local, part, progress)
+            report = _ensure_begun(prepared, journal)
+            if report is None:
+                _write(prepared, journal, local, part, progress)
         report = report or _finish(prepared, journal, local, part)
     report.seconds = time.monotonic() - started
     report.part = options.part or ""
@@ -74,18 +75,25 @@ def _find_finished(prepared: Prepared, journal: StoreJournal) -> Report | None:
     return report
 
 
-def _ensure_begun(prepared: Prepared, journal: StoreJournal) -> None:
-    """Store the plan, unless another part has. The lease proves that the store supports conditional writes."""
+def _ensure_begun(prepared: Prepared, journal: StoreJournal) -> Report | None:
+    """Store the plan, unless another part has; return a report if other parts have finished the build meanwhile.
+
+    The lease proves that the store supports conditional writes.
+    """
     wanted = describe_begun(prepared)
     while (begun := journal.load_plan()) is None or begun.plan != wanted:
         if begun is not None and not prepared.options.force:
             raise refuse_plan(prepared, begun.plan, {})
         try:
             with journal:
+                report = _find_finished(prepared, journal)
+                if report is not None:
+                    return report
                 if journal.load_plan() == begun:
                     _begin(prepared, journal, wanted, begun)
         except LeaseHeldError:  # another part begins the build
             time.sleep(_LOOK_SECONDS)
+    return None
 
 
 def _begin(prepared: Prepared, journal: StoreJournal, wanted: dict[str, Any], begun: BegunBuild | None) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tfrkit as tfr
+from tfrkit.build import store_parts
 from tfrkit.errors import StorageError
 from tfrkit.storage.objects import StoreFault
 from tfrkit.testing.fake_store import FakeStore, use_fake_store
@@ -55,6 +56,22 @@ def test_parts_at_the_same_time_give_the_objects_of_one_build(store: FakeStore, 
         thread.start()
     for thread in threads:
         thread.join()
+    assert objects_of(store) == expected
+
+
+def test_part_that_begins_while_others_finish_reports_the_dataset(
+    store: FakeStore, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensure = store_parts._ensure_begun
+
+    def finish_before(*given: Any) -> Any:
+        monkeypatch.setattr(store_parts, "_ensure_begun", ensure)
+        build("0/2")
+        build("1/2")
+        return ensure(*given)
+
+    monkeypatch.setattr(store_parts, "_ensure_begun", finish_before)
+    assert build("1/2").already_there
     assert objects_of(store) == expected
 
 
