@@ -138,7 +138,7 @@ def test_coco_labelme_masks_are_those_of_the_reference(tmp_path: Path) -> None:
         name: [int(np.asarray(Image.open(io.BytesIO(data))).sum()) for data in row["image/object/mask"]]
         for name, row in rows.items()
     }
-    assert counted == LABELME_AREAS
+    assert counted == {f"JPEGImages/{name}": areas for name, areas in LABELME_AREAS.items()}
 
 
 def test_coco_roboflow_folder_is_a_split(tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def test_empty_folder_is_used(source: Path, tmp_path: Path) -> None:
 def test_too_little_space_is_reported_before_anything_is_written(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfrkit.storage.local.shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
+    monkeypatch.setattr("tfrkit.storage.local.shutil.disk_usage", lambda _: (2000, 1000, 1000))
     with pytest.raises(StorageError, match="too little space"):
         run_reshard(source, tmp_path / "out")
     assert everything_in(tmp_path) == {"in", "in/data.tfrecord"}
