@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import sys
 from pathlib import Path
 
@@ -21,5 +22,10 @@ def test_memory_is_flat_over_opens_and_readers_see_every_row(tmp_path: Path) -> 
 
 @pytest.mark.resources
 def test_growth_is_noticed() -> None:
-    kept: list[object] = []
-    assert not is_flat("blocks that stay", 100, lambda number: kept.append(bytearray(100_000)))
+    kept: list[mmap.mmap] = []
+
+    def keep(number: int) -> None:
+        kept.append(mmap.mmap(-1, 200_000))  # not from the heap, which may have room for it
+        kept[-1].write(bytes(200_000))
+
+    assert not is_flat("blocks that stay", 100, keep)
