@@ -56,7 +56,8 @@ class PartWorkers(Workers):
         """Do the tasks of this part; yield all results, or raise `OtherPartsError` if some are missing."""
         paths, inputs = [task.path for task in tasks], list(reads)
         refuse_pipes(paths)
-        digest = digest_work([*tasks], [path for path in (*paths, *inputs) if not path.startswith(self._folder.path)])
+        own_files = self._folder.join("")
+        digest = digest_work([*tasks], [path for path in (*paths, *inputs) if not path.startswith(own_files)])
         results = self._load(digest)
         own = range(self._part.index, len(tasks), self._part.count) if self._part.index is not None else ()
         missing = [number for number in own if number not in results]

@@ -178,8 +178,9 @@ def test_finish_names_what_is_missing(dataset, tmp_path):
         tfr.tools.count(dataset, engine=Part("finish", str(tmp_path)))
 
 
-def test_results_of_a_file_that_changed_are_not_used(dataset, tmp_path):
-    folder = tmp_path / "rows"
+@pytest.mark.parametrize("name", ["rows", "meet-rows"])  # "meet" is where the parts meet
+def test_results_of_a_file_that_changed_are_not_used(dataset, tmp_path, name):
+    folder = tmp_path / name
     shutil.copytree(dataset, folder)
     for index in range(2):
         with contextlib.suppress(OtherPartsError):
