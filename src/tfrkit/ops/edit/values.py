@@ -160,18 +160,17 @@ def _make_converter(feature: str, spec: Spec, classes: Classes | None) -> Callab
             number: float = struct.unpack("<f", struct.pack("<f", float(value)))[0]
         except OverflowError:
             number = float("inf")
-        if (
-            number != value and value == value
-        ):  # Python compares int, Decimal and float exactly; NaN differs from itself
-            if abs(number) == float("inf"):
-                raise FeatureKindError(
-                    f"feature {show_name(feature)} expected a 32-bit float, got {value}, which does not fit"
-                )
+        # Python compares int, Decimal and float exactly; NaN differs from itself.
+        if number == value or value != value:
+            return number
+        if abs(number) == float("inf"):
             raise FeatureKindError(
-                f"feature {show_name(feature)} would round {value} to {number!r} in a float32 list",
-                hint=f"round it: (...)::float{'[]' * (spec.shape != ())}",
+                f"feature {show_name(feature)} expected a 32-bit float, got {value}, which does not fit"
             )
-        return number
+        raise FeatureKindError(
+            f"feature {show_name(feature)} would round {value} to {number!r} in a float32 list",
+            hint=f"round it: (...)::float{'[]' * (spec.shape != ())}",
+        )
 
     def to_bytes(value: Any) -> bytes:
         return value.encode() if isinstance(value, str) else bytes(value)
