@@ -20,6 +20,8 @@ import collections
 import compileall
 import contextlib
 import copy
+import functools
+import hashlib
 import importlib.util
 import itertools
 import os
@@ -160,14 +162,18 @@ class Mutate(ast.NodeTransformer):
 
     source: str
     chosen: dict[int, tuple[int, Mutant]] = field(default_factory=dict)
-    count: int = 0
+    found: list[tuple[int, str]] = field(default_factory=list)  # line and change of each place
+
+    @functools.cached_property
+    def lines(self) -> list[bytes]:
+        return self.source.encode().splitlines()  # columns count bytes
 
     def transform(self) -> ast.Module:
         return self.visit(ast.parse(self.source))
 
     def format_change(self, node: ast.AST, changed: ast.AST) -> str:
         """The line, with the change in place of the node."""
-        lines = self.source.encode().splitlines()[node.lineno - 1 : node.end_lineno]
+        lines = self.lines[node.lineno - 1 : node.end_lineno]
         before, after = lines[0][: node.col_offset].decode(), lines[-1][node.end_col_offset :].decode()
         return f"{before.strip()} {{{ast.unparse(node)} -> {ast.unparse(changed)}}} {after.strip()}".strip()
 
@@ -180,12 +186,13 @@ class Mutate(ast.NodeTransformer):
         for name in kept:
             if hasattr(node, name):  # annotations and decorators are not code
                 setattr(node, name, [] if name == "decorator_list" else None)
-        place, changed = self.count, change(node)
-        self.count += changed is not None
+        place, changed = len(self.found), change(node)
+        if changed is not None:
+            before = node.test if isinstance(node, (ast.If, ast.IfExp)) else node
+            self.found.append((node.lineno, self.format_change(before, changed)))
         if place in self.chosen and changed is not None:
             number, mutant = self.chosen[place]
-            before = node.test if isinstance(node, (ast.If, ast.IfExp)) else node
-            mutant.line, mutant.change = node.lineno, self.format_change(before, changed)
+            mutant.line, mutant.change = self.found[place]
             node = self.put_switch(number, self.generic_visit(node))
         else:
             self.generic_visit(node)
@@ -210,17 +217,25 @@ def list_rooms() -> list[str]:
 
 
 def choose_mutants(room: str, number: int, seed: int) -> list[Mutant]:
-    """The sample of a room is the same whichever other rooms are tried."""
-    places = []
+    """The sample of a room is the same whichever other rooms are tried.
+
+    Places are ranked by a hash of their module and change: code that comes, goes or moves leaves the rank of all other
+    places as it is, so that a sample of today has nearly all mutants of yesterday's.
+    """
+    ranked: list[tuple[bytes, Mutant]] = []
     for path in sorted(PACKAGE.glob("*.py") if room == PACKAGE.name else (PACKAGE / room).rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
         if name == "_limits.py" or (name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None):
             continue
         counter = Mutate(path.read_text())
         counter.transform()
-        places += [(name, place) for place in range(counter.count)]
-    number = min(number + len(places) // PLACES_PER_EXTRA, len(places))
-    return [Mutant(room, *place) for place in random.Random(f"{seed} {room}").sample(places, number)]
+        seen: collections.Counter[str] = collections.Counter()  # the same change of equal lines
+        for place, (line, change) in enumerate(counter.found):
+            text = f"{seed}\0{name}\0{change}\0{seen[change]}"
+            seen[change] += 1
+            ranked.append((hashlib.blake2b(text.encode()).digest(), Mutant(room, name, place, line, change)))
+    ranked.sort(key=lambda one: one[0])
+    return [mutant for _, mutant in ranked[: number + len(ranked) // PLACES_PER_EXTRA]]
 
 
 def write_package(mutants: list[Mutant], scratch: Path) -> None:

@@ -26,7 +26,7 @@ def answer(a: int, b: int) -> object:
 def test_each_place_of_a_module_is_changed_by_its_switch_alone() -> None:
     counter = mutants.Mutate(SOURCE)
     counter.transform()
-    chosen = {place: (place, mutants.Mutant("room", "module.py", place)) for place in range(counter.count)}
+    chosen = {place: (place, mutants.Mutant("room", "module.py", place)) for place in range(len(counter.found))}
     tree = ast.fix_missing_locations(mutants.Mutate(SOURCE, chosen).transform())
     active = -1
     space = {"_is_mutant_on": lambda number: number == active}
@@ -66,6 +66,29 @@ def test_equivalent_changes_are_those_of_lines_that_are_there() -> None:
 def test_sample_is_that_of_its_seed() -> None:
     assert mutants.choose_mutants("exchange", 5, 1) == mutants.choose_mutants("exchange", 5, 1)
     assert mutants.choose_mutants("exchange", 5, 1) != mutants.choose_mutants("exchange", 5, 2)
+
+
+def test_sample_keeps_its_mutants_when_other_code_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutants, "PACKAGE", tmp_path)
+    (tmp_path / "room").mkdir()
+    module = tmp_path / "room" / "module.py"
+
+    def choose(source: str) -> set[str]:
+        module.write_text(source)
+        return {mutant.change for mutant in mutants.choose_mutants("room", 6, 1)}
+
+    before = choose(SOURCE)
+    assert len(before) == 6
+    new = "def first(a: int) -> bool:\n    return a > 5\n"
+    assert len(choose(new + SOURCE) & before) >= 6 - len(choose(new))  # new ones take the places of the last
+    assert choose(SOURCE.replace("continue", "pass")) >= before - {"{continue -> break}"}
+
+
+def test_equal_lines_are_separate_mutants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutants, "PACKAGE", tmp_path)
+    (tmp_path / "room").mkdir()
+    (tmp_path / "room" / "module.py").write_text("a = 1\na = 1\n")
+    assert sorted(mutant.line for mutant in mutants.choose_mutants("room", 2, 1)) == [1, 2]
 
 
 def test_own_tests_come_first_then_the_fastest(tmp_path: Path) -> None:
