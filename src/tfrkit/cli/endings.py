@@ -22,3 +22,10 @@ def _terminate(number: int, frame: Any) -> None:
     # A second SIGTERM must not stop the clean-up.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated
+
+
+def remove_temporaries() -> None:
+    """Remove what an interrupted command could not: a signal may come in the middle of its clean-up."""
+    from tfrkit.storage.temporaries import remove_held
+
+    remove_held()

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from tfrkit._version import VERSION
-from tfrkit.cli.endings import Terminated, raise_when_asked_to_end
+from tfrkit.cli.endings import Terminated, raise_when_asked_to_end, remove_temporaries
 from tfrkit.cli.exit_codes import ExitCode, code_of_error, list_codes
 from tfrkit.cli.groups import Commands
 from tfrkit.cli.hints import Flag, explain, read_flags
@@ -139,6 +139,7 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
         mute_stdout()
         return get_verdict()
     except (KeyboardInterrupt, Terminated) as end:
+        remove_temporaries()
         return code_of_error(end)
     except OtherPartsError as done:
         say(explain(done, flags))
@@ -150,6 +151,7 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
     except Exception as error:  # noqa: BLE001  (a bug: its trace is needed, but Python's exit code 1 means "found something")
         # Python 3.11 turns an interrupt while a module makes its classes into a RuntimeError.
         if isinstance(error.__cause__, (KeyboardInterrupt, Terminated)):
+            remove_temporaries()
             return code_of_error(error.__cause__)
         # Python has no class of its own for this one.
         if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
@@ -205,4 +207,5 @@ def main() -> None:
         raise_when_asked_to_end()
         app(prog_name="tfr")
     except (KeyboardInterrupt, Terminated) as end:
+        remove_temporaries()
         sys.exit(code_of_error(end))

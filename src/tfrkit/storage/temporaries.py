@@ -36,6 +36,10 @@ _UNKNOWN_START = "0" * 8
 _MAX_BASE_NBYTES = 200
 _COPY_NBYTES = 1 << 20
 
+# Files made here and not yet placed or removed, locks of folders too, with the process that made each. A name is noted
+# before its file exists: Ctrl-C may come between any two steps, before a caller knows the file or while it is removed.
+_held: dict[str, int] = {}
+
 # Earliest time of the next sweep of each folder, by the monotonic clock.
 _next_sweeps: dict[str, float] = {}
 
@@ -91,7 +95,7 @@ class TemporaryFile:
         try:
             sweep_folder(folder)
             self.path, self.descriptor = _create_locked(target, self._ENDING)
-        except OSError:
+        except BaseException:  # Ctrl-C meanwhile, too
             self.made.remove()
             raise
         self._process = os.getpid()
@@ -101,6 +105,7 @@ class TemporaryFile:
         # Rename before the lock is released, so that other processes never see it as abandoned.
         os.replace(self.path, target)
         self.made.keep()
+        _held.pop(self.path, None)
         self._close()
 
     def remove(self) -> None:
@@ -113,6 +118,7 @@ class TemporaryFile:
         if self._process == os.getpid():
             with contextlib.suppress(OSError):
                 os.unlink(self.path)
+            _held.pop(self.path, None)
             self.made.remove()
         self._close()
 
@@ -179,6 +185,7 @@ class TemporaryFolder(TemporaryFile):
     def _release(self) -> None:
         with contextlib.suppress(OSError):
             os.unlink(self._lock_path)
+        _held.pop(self._lock_path, None)
         self._close()
 
 
@@ -246,6 +253,16 @@ def remove_tree(path: str) -> None:
                 os.rmdir(os.path.join(parent, name))
     with contextlib.suppress(OSError):
         os.rmdir(path)
+
+
+def remove_held() -> None:
+    """Remove all temporaries of this process; call it when an interrupted command has ended, and nothing writes."""
+    for path in [path for path, process in list(_held.items()) if process == os.getpid()]:
+        if path.endswith(f".{_FOLDER_LOCK}"):
+            remove_tree(os.path.splitext(path)[0] + ".tmp")
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        _held.pop(path, None)
 
 
 def sweep_folder(folder: str) -> None:
@@ -326,7 +343,12 @@ def _create_locked(target: str, ending: str) -> tuple[str, int]:
     while True:
         name = f".{base}.{os.getpid()}-{_name_start()}{secrets.token_hex(4)}{kind}"
         path = os.path.join(folder, name)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _platform.O_CLOEXEC, 0o666)
+        _held[path] = os.getpid()
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _platform.O_CLOEXEC, 0o666)
+        except OSError:
+            del _held[path]
+            raise
         if not kind.startswith(".tfrkit"):
             return path, descriptor
         try:
@@ -339,6 +361,7 @@ def _create_locked(target: str, ending: str) -> tuple[str, int]:
             # Without locks an abandoned file cannot be detected, so choose a name that a sweep ignores.
             os.unlink(path)
             kind = f".{ending}"
+        del _held[path]
         os.close(descriptor)
 
 
