@@ -46,7 +46,7 @@ uint64_t FindCsvRowEnd(nb::handle rows, std::string_view separator, bool first) 
   return FindRowEnd(buffer.bytes(), byte, first ? RowPlace::kFirst : RowPlace::kLast);
 }
 
-// (number of rows, columns), or None where a closer look is needed.
+// (number of rows, columns), the index of a column of another kind, or None where a closer look is needed.
 nb::object ParseCsv(nb::handle rows, std::string_view separator, nb::sequence kinds, nb::sequence missing) {
   const uint8_t byte = ParseSeparator(separator);
   const Buffer buffer(rows);
@@ -60,13 +60,15 @@ nb::object ParseCsv(nb::handle rows, std::string_view separator, nb::sequence ki
   const std::vector<std::string_view> views(words.begin(), words.end());
   const CsvForm form{byte, views};
   uint64_t num_rows = 0;
+  size_t other = 0;
   CsvEnd end;
   {
     nb::gil_scoped_release release;
-    end = ParseCells(buffer.bytes(), form, columns, &num_rows);
+    end = ParseCells(buffer.bytes(), form, columns, &num_rows, &other);
   }
   if (end == CsvEnd::kNoMemory) throw std::bad_alloc();
   if (end == CsvEnd::kNeedsCloserLook) return nb::none();
+  if (end == CsvEnd::kOtherKind) return nb::int_(other);
   nb::list found;
   for (CellColumn& column : columns) found.append(ToPython(std::move(column)));
   return nb::make_tuple(num_rows, found);
@@ -78,11 +80,13 @@ void BindCsv(nb::module_& m) {
   m.def(
       "parse_csv", &ParseCsv, nb::arg("rows"), nb::arg("separator"), nb::arg("kinds"), nb::arg("missing"),
       "Rows of CSV to columns: (number of rows, [(values, offsets, missing, number of missing cells, number "
-      "of cells that a simpler kind might hold)]); None where a cell needs a closer look.",
+      "of cells that a simpler kind might hold)]); the index of a column with a cell that is not of its "
+      "kind; "
+      "None where a row needs a closer look.",
       nb::sig(
           "def parse_csv(rows: object, separator: str, kinds: typing.Sequence[str], missing: "
           "typing.Sequence[bytes]) -> tuple[int, list[tuple[typing.Any, typing.Any, typing.Any, int, int]]] "
-          "| None"));
+          "| int | None"));
   m.def("find_csv_row_end", &FindCsvRowEnd, nb::arg("rows"), nb::arg("separator"), nb::kw_only(),
         nb::arg("first"),
         "The offset after the first or last line feed outside of quotes, 0 without one. `rows` starts at the "

@@ -53,7 +53,10 @@ bool ReadSlowly(ByteView text, uint8_t separator, Rows* rows) {
 bool ReadFast(ByteView text, uint8_t separator, size_t width, Rows* rows) {
   std::vector<CellColumn> columns(width);
   uint64_t num_rows = 0;
-  if (ParseCells(text, {separator, {}}, columns, &num_rows) != CsvEnd::kDone) return false;
+  size_t other = 0;
+  const CsvEnd end = ParseCells(text, {separator, {}}, columns, &num_rows, &other);
+  Require(end != CsvEnd::kOtherKind, "text takes any cell");
+  if (end != CsvEnd::kDone) return false;
   for (size_t row = 0; row < num_rows; ++row) {
     auto& cells = rows->emplace_back();
     for (const CellColumn& column : columns) {
@@ -72,7 +75,10 @@ void CheckKinds(ByteView text, uint8_t separator, size_t width) {
     std::vector<CellColumn> columns(width);
     for (CellColumn& column : columns) column.kind = kind;
     uint64_t num_rows = 0;
-    if (ParseCells(text, {separator, {}}, columns, &num_rows) != CsvEnd::kDone) continue;
+    size_t other = 0;
+    const CsvEnd end = ParseCells(text, {separator, {}}, columns, &num_rows, &other);
+    if (end == CsvEnd::kOtherKind) Require(other < width, "a column of another kind is one of them");
+    if (end != CsvEnd::kDone) continue;
     for (const CellColumn& column : columns) {
       Require(column.num_missing + column.num_simpler <= num_rows, "no cell is counted twice");
     }

@@ -14,6 +14,7 @@ constexpr auto kReal = CellKind::kFloat;
 struct Parsed {
   CsvEnd end;
   uint64_t num_rows = 0;
+  size_t other = 0;
   std::vector<CellColumn> columns;
 };
 
@@ -23,7 +24,7 @@ Parsed Parse(std::string_view text, std::initializer_list<CellKind> kinds,
   for (const CellKind kind : kinds) parsed.columns.emplace_back().kind = kind;
   const std::vector<uint8_t> bytes(text.begin(),
                                    text.end());  // its own block, so that a sanitizer sees its end
-  parsed.end = ParseCells(bytes, {',', missing}, parsed.columns, &parsed.num_rows);
+  parsed.end = ParseCells(bytes, {',', missing}, parsed.columns, &parsed.num_rows, &parsed.other);
   return parsed;
 }
 
@@ -68,7 +69,7 @@ TEST(CsvCells, IntegersAtTheEndsOfTheirTypeAreTaken) {
   }
 }
 
-TEST(CsvCells, NumbersInAnUnusualFormNeedTheSlowPath) {
+TEST(CsvCells, NumbersInAnUnusualFormAreOfAnotherKind) {
   for (const char* text :
        {"007", "+7", "-0", "-", " 7", "7 ", "0x7", "1.0", "9223372036854775808", "1_0",
         "-9223372036854775809", "10000000000000000000", "99999999999999999999999", "7\r", "x"}) {
@@ -91,12 +92,23 @@ TEST(CsvCells, FloatsAreTheNearestOnes) {
 
 TEST(CsvCells, RaggedRowsUnsoundQuotesAndBrokenTextNeedTheSlowPath) {
   for (const char* text :
-       {"1",           "1,2,3",     "1,2\n3",   "1,2\r3,4",  "1,\xff",       "1,\xe6\x97", "1,\"",
-        "1,\"x",       "1,\"x\"\"", "1,\"x\"y", "1,\"x\" ",  "1,\"x\"\r2,y", "1,\"x\"\r",  "1,\"x\ny",
-        "1,\"x,y\",z", "\"1,2\"",   "\"1\"0,x", "\"1\n\",x", "\"\"\"1\",x",  "1\",x",      " \"1\",x"}) {
+       {"1", "1,2,3", "1,2\n3", "1,2\r3,4", "1,\xff", "1,\xe6\x97", "1,\"", "1,\"x", "1,\"x\"\"", "1,\"x\"y",
+        "1,\"x\" ", "1,\"x\"\r2,y", "1,\"x\"\r", "1,\"x\ny", "1,\"x,y\",z", "\"1\"0,x"}) {
     CHECK(Parse(text, {kInt, CellKind::kText}).end == CsvEnd::kNeedsCloserLook);
   }
   CHECK(Parse("1,\xe6\x97\xa5", {kInt, CellKind::kText}).end == CsvEnd::kDone);
+}
+
+TEST(CsvCells, CellOfAnotherKindNamesItsColumn) {
+  for (const char* text :
+       {"x,1", "x,\"1,2\"", "x,\"1\n\"", "x,\"\"\"1\"", "x,1\"", "x, \"1\"", "x,1\ny,NA", "x,\"1"}) {
+    const Parsed parsed = Parse(text, {CellKind::kText, CellKind::kNone});
+    CHECK(parsed.end == CsvEnd::kOtherKind);
+    CHECK_EQ(parsed.other, 1u);
+  }
+  const Parsed parsed = Parse("1,2\n3,NA\nNA,4", {kInt, kInt});
+  CHECK(parsed.end == CsvEnd::kOtherKind);
+  CHECK_EQ(parsed.other, 1u);  // the first one in the order of rows
 }
 
 TEST(CsvCells, QuotedCellsAreTakenWithoutTheirQuotes) {
@@ -160,7 +172,7 @@ TEST(CsvCells, WordsForMissingAreMissing) {
 TEST(CsvCells, ColumnWithoutKindAcceptsMissingCellsOnly) {
   CHECK(Takes("\n", CellKind::kNone));
   CHECK(Parse("1,\n2,\n", {kInt, CellKind::kNone}).end == CsvEnd::kDone);
-  CHECK(Parse("1,\n2,x\n", {kInt, CellKind::kNone}).end == CsvEnd::kNeedsCloserLook);
+  CHECK(Parse("1,\n2,x\n", {kInt, CellKind::kNone}).end == CsvEnd::kOtherKind);
 }
 
 TEST(CsvCells, NumbersAmongTextAreCounted) {

@@ -640,9 +640,9 @@ class ColumnFrames:
         Rows in this order: (frames, where each one starts). Threads may call it at the same time.
         """
 
-def parse_csv(rows: object, separator: str, kinds: Sequence[str], missing: Sequence[bytes]) -> tuple[int, list[tuple[Any, Any, Any, int, int]]] | None:
+def parse_csv(rows: object, separator: str, kinds: Sequence[str], missing: Sequence[bytes]) -> tuple[int, list[tuple[Any, Any, Any, int, int]]] | int | None:
     """
-    Rows of CSV to columns: (number of rows, [(values, offsets, missing, number of missing cells, number of cells that a simpler kind might hold)]); None where a cell needs a closer look.
+    Rows of CSV to columns: (number of rows, [(values, offsets, missing, number of missing cells, number of cells that a simpler kind might hold)]); the index of a column with a cell that is not of its kind; None where a row needs a closer look.
     """
 
 def find_csv_row_end(rows: object, separator: str, *, first: bool) -> int:

@@ -88,6 +88,8 @@ class Limits:
     part_nbytes: int = 1 << 30  # a larger shard is written in parts, which limits the loss if the run is killed
     csv_nbytes: int = 1 << 20  # parsed at a time by the core
     csv_sample_nbytes: int = 1 << 16  # read at each sampled position to guess types
+    csv_sample_places: int = 8
+    csv_sample_rows: int = 25  # at each of these places
     csv_row_nbytes: int = 1 << 28  # a longer row is not parsed by the core: mostly a missing closing quote
     csv_rows: int = 1 << 15  # parsed at a time by the csv module
     parquet_group_nbytes: int = 32 << 20  # a row group is in memory until it is written

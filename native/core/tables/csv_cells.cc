@@ -78,7 +78,7 @@ class CellParser {
  public:
   CellParser(ByteView rows, const CsvForm& form) : form_(form), p_(rows.data()), end_(p_ + rows.size()) {}
 
-  CsvEnd Run(std::span<CellColumn> columns, uint64_t* num_rows) {
+  CsvEnd Run(std::span<CellColumn> columns, uint64_t* num_rows, size_t* other) {
     for (CellColumn& column : columns) {
       if (column.kind == CellKind::kText && !column.offsets.PushBack(0)) return CsvEnd::kNoMemory;
     }
@@ -88,8 +88,13 @@ class CellParser {
       if (p_ == end_) return CsvEnd::kDone;
       for (size_t i = 0; i < columns.size(); ++i) {
         if (i != 0 && (p_ == end_ || *p_++ != form_.separator)) return CsvEnd::kNeedsCloserLook;
-        if (!TakeCell(&columns[i], *num_rows))
-          return has_memory_ ? CsvEnd::kNeedsCloserLook : CsvEnd::kNoMemory;
+        if (!TakeCell(&columns[i], *num_rows)) {
+          if (!has_memory_) return CsvEnd::kNoMemory;
+          // Text takes any cell, so the cell itself has no end.
+          if (columns[i].kind == CellKind::kText) return CsvEnd::kNeedsCloserLook;
+          *other = i;
+          return CsvEnd::kOtherKind;
+        }
       }
       if (p_ != end_ && !SkipLineEnd()) return CsvEnd::kNeedsCloserLook;
       ++*num_rows;
@@ -122,7 +127,7 @@ class CellParser {
     return p;
   }
 
-  // Moves past the cell. False if it needs the slow path, or memory is exhausted.
+  // Moves past the cell. False if it is not of this kind or has no end, or memory is exhausted.
   bool TakeCell(CellColumn* column, uint64_t row) {
     if (p_ == end_ || *p_ != kQuote) return TakeContent<false>(column, row);
     const uint8_t* const opened = p_ + 1;
@@ -272,10 +277,12 @@ class CellParser {
 
 }  // namespace
 
-CsvEnd ParseCells(ByteView rows, const CsvForm& form, std::span<CellColumn> columns, uint64_t* num_rows) {
+CsvEnd ParseCells(ByteView rows, const CsvForm& form, std::span<CellColumn> columns, uint64_t* num_rows,
+                  size_t* other) {
   *num_rows = 0;
+  *other = 0;
   if (!IsUtf8(rows)) return CsvEnd::kNeedsCloserLook;
-  return CellParser(rows, form).Run(columns, num_rows);
+  return CellParser(rows, form).Run(columns, num_rows, other);
 }
 
 size_t FindRowEnd(ByteView rows, uint8_t separator, RowPlace place) {

@@ -3,7 +3,7 @@
 // A cell that begins with a quote ends with one; in between a doubled quote is one quote, and separators and
 // line ends are text. A quote anywhere else is a character like others. Quoted or not, equal text is the same
 // cell. A cell becomes a number only if the number prints as the same text: 7 and -0.5, not 007, +7 or " 7".
-// Anything unusual ends the parse; the caller then takes the slow path.
+// Anything unusual ends the parse; the caller parses the column as text then, or takes the slow path.
 #pragma once
 
 #include <cstddef>
@@ -38,17 +38,19 @@ struct CsvForm {
   std::span<const std::string_view> missing;
 };
 
-enum class CsvEnd : uint8_t { kDone, kNeedsCloserLook, kNoMemory };
+// kOtherKind: a cell is not of its column's kind, is a number in an unusual form or would be rounded; with
+// kText for this column the rows may still be sound.
+enum class CsvEnd : uint8_t { kDone, kOtherKind, kNeedsCloserLook, kNoMemory };
 
 // Appends every row of `rows` to `columns`, whose kinds are set and which are empty otherwise; empty lines
 // are not rows. `rows` starts at the start of a row and ends at an end of one, or of the file.
 //
-// The slow path is needed for a row with another number of cells, a cell that is not of its column's kind, a
-// number in an unusual form or rounded by its type, a quote that is not closed, text after a closing quote, a
-// line that ends with a carriage return alone, and text that is not UTF-8. The columns are unspecified then.
+// A closer look is needed for a row with another number of cells, a quote that is not closed, text after a
+// closing quote, a line that ends with a carriage return alone, and text that is not UTF-8. The columns are
+// unspecified unless the parse is done. After kOtherKind, `other` is the index of the column.
 // REQUIRES: the separator is no quote, line feed or carriage return.
 [[nodiscard]] CsvEnd ParseCells(ByteView rows, const CsvForm& form, std::span<CellColumn> columns,
-                                uint64_t* num_rows);
+                                uint64_t* num_rows, size_t* other);
 
 enum class RowPlace : uint8_t { kFirst, kLast };
 

@@ -47,27 +47,32 @@ class CsvFile:
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield (line, cells) of every row of data; `line` is the line in which the row starts."""
-        limit = csv.field_size_limit(_MAX_CELL)
         try:
             with open(copy_of(self.path), encoding=_with_mark(self.encoding), newline="") as file:
-                reader = csv.reader(file, delimiter=self.separator, strict=True)
-                before = 0
-                is_first = self.has_header
-                for row in reader:
-                    line, before = before + 1, reader.line_num
-                    if is_first:
-                        is_first = False
-                    elif row:
-                        yield line, row
-        except csv.Error as error:
-            raise SourceError(
-                f"not valid CSV, {str(error).lower()}", shard=f"{self.path}, line {reader.line_num}"
-            ) from None
+                yield from self.rows_of(file, has_header=self.has_header)
         except UnicodeDecodeError as error:
             raise SourceError(
                 f"expected {self.encoding} text, got byte {error.object[error.start]:#04x}",
                 shard=self.path,
                 hint=_advise_encoding(self.path),
+            ) from None
+
+    def rows_of(self, text: Iterable[str], *, has_header: bool = False) -> Iterator[tuple[int, list[str]]]:
+        """Yield (line, cells) of every row of data in these lines; they are those of the file, or a part of them."""
+        limit = csv.field_size_limit(_MAX_CELL)
+        reader = csv.reader(text, delimiter=self.separator, strict=True)
+        try:
+            before = 0
+            is_first = has_header
+            for row in reader:
+                line, before = before + 1, reader.line_num
+                if is_first:
+                    is_first = False
+                elif row:
+                    yield line, row
+        except csv.Error as error:
+            raise SourceError(
+                f"not valid CSV, {str(error).lower()}", shard=f"{self.path}, line {reader.line_num}"
             ) from None
         finally:
             csv.field_size_limit(limit)

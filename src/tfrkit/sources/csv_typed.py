@@ -1,51 +1,154 @@
 """Parse CSV directly into columns: the fast path, used only if no cell loses anything.
 
 Types are given or guessed from rows sampled all over the file, and the core parses pieces of the file on several
-threads. It accepts only numbers in their usual form: 7 but not 007. After any other cell, a ragged row, unsound quotes
-or a wrong guess the caller reads the file cell by cell instead, which reports the problem.
+threads. It accepts only numbers in their usual form: 7 but not 007. Where a piece has another cell, the column is read
+as text there and its cells are counted one by one; if that shows that the guess was wrong, the file is parsed again
+with the right types. After a ragged row or unsound quotes the caller reads the whole file cell by cell instead, which
+reports the problem.
 """
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import csv
 import io
+import itertools
+import operator
 import os
-from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, cast
 
 from tfrkit import _native, _platform
 from tfrkit._limits import LIMITS
 from tfrkit._threads import count_cores, map_ahead
 from tfrkit.codec.columns import BytesColumn
-from tfrkit.sources.cell_types import is_gap, is_text, kind_of_cell
+from tfrkit.sources.cell_types import CellKind, CellTally, convert_cells, decide_kind, is_gap, kind_of_cell, tally_cells
 from tfrkit.sources.csv_file import CsvFile
 from tfrkit.sources.table_spool import SpoolColumn, TableSpooler
 from tfrkit.storage.inputs import copy_of
 
 GuessedKind = Literal["int64", "float", "text", "none"]
-Parsed = tuple[int, list[tuple[Any, Any, Any, int, int]]]
 
-# Number of rows sampled for a guess, and number of places in the file that they are read from.
-_NUM_GUESSED = 200
-_NUM_PLACES = 8
 _MAX_HEADER_NBYTES = 1 << 20
 _NUM_THREADS = 4
 _MAX_KNOWN = 1000
+# Rounds until all guesses are right: one wrong guess may hide another, text that is a float that is an integer.
+_MAX_ROUNDS = 4
+
+
+class Place(NamedTuple):
+    """A place between two rows: bytes, rows and lines before it."""
+
+    offset: int
+    num_rows: int
+    num_lines: int
 
 
 class Typed(NamedTuple):
-    """Columns that were spooled: the number of rows, columns without any value, and numbers in columns of text."""
+    """Columns that were parsed: the counts of the cell types of each column, and the ends of the parsed pieces."""
+
+    tallies: list[CellTally]
+    ends: list[Place]
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return self.ends[-1].num_rows
+
+    def lines_of(self, file: CsvFile, rows: Iterable[int]) -> dict[int, int]:
+        """Return the line in which each of these rows starts, as `CsvFile.lines_of`, but read only their pieces."""
+        lines = {}
+        with open(copy_of(file.path), "rb", buffering=0) as opened:
+            for row in rows:
+                index = bisect.bisect_right(self.ends, row, key=lambda end: end.num_rows)
+                if 0 < index < len(self.ends):
+                    start = self.ends[index - 1]
+                    text = _read_stretch(opened.fileno(), start.offset, self.ends[index].offset) or b""
+                    inside = file.rows_of(io.StringIO(text.decode(), newline=""))
+                    line, _ = next(itertools.islice(inside, row - start.num_rows, None))
+                    lines[row] = start.num_lines + line
+        return lines
+
+
+class _Piece(NamedTuple):
+    """Some rows as the core parsed them: columns, and the indexes of those that were read as text instead."""
 
     num_rows: int
-    empty: list[str]
-    mixed: dict[str, tuple[int, int]]  # numbers and cells, by column whose type was not given
+    columns: list[tuple[Any, Any, Any, int, int]]
+    others: frozenset[int]
+    nbytes: int
+    num_lines: int
+
+
+@dataclass
+class _Column:
+    """A column while it is parsed."""
+
+    kind: GuessedKind
+    given: CellKind | None
+    spooled: SpoolColumn | None
+    tally: CellTally = field(default_factory=CellTally)
+
+    def add(self, num_rows: int, cells: tuple[Any, Any, Any, int, int]) -> None:
+        """Spool and count rows that are of this kind."""
+        values, offsets, gaps, num_missing, num_simpler = cells
+        tally = self.tally
+        num_others = num_rows - num_missing - num_simpler
+        tally.num_missing += num_missing
+        if self.kind == "int64":
+            tally.num_int += num_others
+        elif self.kind == "float":
+            tally.num_int += num_simpler
+            tally.num_float += num_others
+        elif self.kind == "text":
+            values = BytesColumn(values, offsets)
+            tally.num_float += num_simpler  # or integers, which does not matter for text
+            tally.num_text += num_others
+            tally.has_words = tally.has_words or (self.given is None and _has_words(values))
+        if self.spooled is not None and self.is_right:
+            self.spooled.append(values, None, gaps)
+
+    def add_others(self, first_row: int, texts: tuple[Any, Any, Any, int, int]) -> None:
+        """Count rows with a cell that is not of this kind, one by one, and spool them if all of them are after all."""
+        values, offsets, gaps, _, _ = texts
+        cells: list[str | None] = [cell.decode() for cell in BytesColumn(values, offsets)]
+        if gaps is not None:
+            cells = [None if gap else cell for cell, gap in zip(cells, gaps.tolist(), strict=True)]
+        tally_cells(cells, self.tally, first_row, self.given)
+        if self.spooled is not None and self.is_right:
+            values, missing = convert_cells(cells, cast(CellKind, self.kind))
+            self.spooled.append(values, None, missing)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether all cells so far fit into this kind."""
+        tally = self.tally
+        if self.kind == "int64":
+            return not (tally.num_text or tally.num_float or tally.num_wide)
+        if self.kind == "float":
+            return not (tally.num_text or tally.num_inexact)
+        return self.kind == "text" or tally.num_cells == 0
+
+    def better_kind(self) -> GuessedKind:
+        """Return the kind to parse the column as: its own if the counts are exact enough for a verdict."""
+        tally = self.tally
+        verdict = decide_kind(tally, self.given)
+        if self.given is None and self.kind == "int64" and tally.num_float and not tally.num_text:
+            # Integers that float64 does not hold are counted only in a column of floats.
+            return "float"
+        if verdict.reason:
+            # The cells that a reason names are counted only where the core refuses them; it refuses none as text.
+            return "float" if self.kind == "text" else self.kind
+        return verdict.kind or "none"
 
 
 def spool_typed(file: CsvFile, spooler: TableSpooler, types: Mapping[str, str]) -> Typed | None:
     """Spool all columns; None if the fast path fails.
 
-    `types` are the types that the user gave, by column. If the result is None, the spool is empty again.
+    `types` are the types that the user gave, by column. If the result is None, the spool is empty again. So it is if
+    a column has no kind, as `decide_kind` finds from the counts.
     """
     if file.encoding.lower() not in ("utf-8", "utf8") or len(file.separator.encode()) != 1:
         return None
@@ -55,66 +158,68 @@ def spool_typed(file: CsvFile, spooler: TableSpooler, types: Mapping[str, str]) 
         descriptor = opened.fileno()
         size = os.fstat(descriptor).st_size
         start = _find_first_row(descriptor, file)
-        kinds = None if start is None else _guess(descriptor, file, start, size)
-        if start is None or kinds is None:
+        guessed = None if start is None else _guess(descriptor, file, start, size)
+        if start is None or guessed is None:
             return None
-        kinds = [types.get(name, kind) for name, kind in zip(file.columns, kinds, strict=True)]  # type: ignore[misc]
-        columns = [
-            None if kind == "none" else spooler.add(name, kind) for name, kind in zip(file.columns, kinds, strict=True)
-        ]
-        typed = _spool(file, kinds, columns, _cut(descriptor, file.separator, start, size), types)
-    if typed is None:
-        spooler.clear()
-    return typed
+        given = cast("list[CellKind | None]", [types.get(name) for name in file.columns])
+        kinds = [wanted or kind for wanted, kind in zip(given, guessed, strict=True)]
+        for _ in range(_MAX_ROUNDS):
+            columns = [
+                _Column(kind, wanted, None if kind == "none" else spooler.add(name, kind))
+                for name, kind, wanted in zip(file.columns, kinds, given, strict=True)
+            ]
+            ends = [Place(start, 0, _count_lines(_read_stretch(descriptor, 0, start) or b""))]
+            is_sound = _spool(file, columns, _cut(descriptor, file.separator, start, size), ends)
+            better = [column.better_kind() for column in columns]
+            if not is_sound or better != kinds or not all(column.is_right for column in columns):
+                spooler.clear()
+            if not is_sound:
+                return None
+            if better == kinds:
+                return Typed([column.tally for column in columns], ends)
+            kinds = better
+    return None
 
 
 def _spool(
-    file: CsvFile,
-    kinds: Sequence[GuessedKind],
-    columns: Sequence[SpoolColumn | None],
-    stretches: Iterator[memoryview | None],
-    given: Container[str],
-) -> Typed | None:
-    """Parse the pieces and append them in order; None if the fast path fails."""
+    file: CsvFile, columns: Sequence[_Column], stretches: Iterator[memoryview | None], ends: list[Place]
+) -> bool:
+    """Parse the pieces, append them in order, and add their ends; return False if the fast path fails."""
     missing = [word.encode() for word in sorted(file.missing) if word]
 
-    def parse(rows: memoryview | None) -> Parsed | None:
-        return None if rows is None else _native.parse_csv(rows, file.separator, kinds, missing)
-
-    num_rows = 0
-    num_cells = [0] * len(columns)
-    num_simpler = [0] * len(columns)
-    has_words = [False] * len(columns)
-    parsing = map_ahead(parse, stretches, threads=min(_NUM_THREADS, count_cores()))
-    with contextlib.closing(parsing):
-        for parsed in parsing:
+    def parse(rows: memoryview | None) -> _Piece | None:
+        kinds: list[str] = [column.kind for column in columns]
+        others: set[int] = set()
+        while rows is not None:
+            parsed = _native.parse_csv(rows, file.separator, kinds, missing)
             if parsed is None:
                 return None
-            for index, (values, offsets, gaps, num_missing, simpler) in enumerate(parsed[1]):
-                column = columns[index]
-                num_cells[index] += parsed[0] - num_missing
-                num_simpler[index] += simpler
-                if column is not None:
-                    cells = values if offsets is None else BytesColumn(values, offsets)
-                    column.append(cells, None, gaps)
-                    has_words[index] = has_words[index] or (offsets is not None and _has_words(cells))
-            num_rows += parsed[0]
-    mixed = {}
-    for name, kind, count, simpler, words in zip(file.columns, kinds, num_cells, num_simpler, has_words, strict=True):
-        if name not in given:
-            if not _is_decided(kind, count, simpler, words):
-                return None
-            if kind == "text" and simpler:
-                mixed[name] = simpler, count
-    empty = [name for name, kind in zip(file.columns, kinds, strict=True) if kind == "none"]
-    return Typed(num_rows, empty, mixed)
+            if not isinstance(parsed, int):
+                return _Piece(*parsed, frozenset(others), len(rows), _count_lines(bytes(rows)))
+            kinds[parsed] = "text"
+            others.add(parsed)
+        return None
+
+    parsing = map_ahead(parse, stretches, threads=min(_NUM_THREADS, count_cores()))
+    with contextlib.closing(parsing):
+        for piece in parsing:
+            if piece is None:
+                return False
+            before = ends[-1]
+            for index, (column, cells) in enumerate(zip(columns, piece.columns, strict=True)):
+                if index in piece.others:
+                    column.add_others(before.num_rows, cells)
+                else:
+                    column.add(piece.num_rows, cells)
+            added = piece.nbytes, piece.num_rows, piece.num_lines
+            ends.append(Place(*map(operator.add, before, added)))
+    return True
 
 
-def _is_decided(kind: GuessedKind, num_cells: int, num_simpler: int, has_words: bool) -> bool:
-    """Return whether all cells of a column confirm the guess."""
-    if kind == "text":
-        return num_cells > 0 and is_text(num_cells, num_simpler, has_words)
-    return kind == "none" or num_simpler < num_cells
+def _count_lines(text: bytes) -> int:
+    """Return the number of line ends as the csv module counts them: a carriage return alone is one, too."""
+    num_returns = text.count(b"\r")
+    return text.count(b"\n") + (num_returns - text.count(b"\r\n") if num_returns else 0)
 
 
 def _has_words(cells: Any) -> bool:
@@ -177,8 +282,8 @@ def _guess(descriptor: int, file: CsvFile, start: int, size: int) -> list[Guesse
     Text with line ends inside quotes may be mistaken for rows. Parsing all cells detects that.
     """
     seen: list[set[str]] = [set() for _ in file.columns]
-    for place in range(_NUM_PLACES):
-        offset = start + (size - start) * place // _NUM_PLACES
+    for place in range(LIMITS.csv_sample_places):
+        offset = start + (size - start) * place // LIMITS.csv_sample_places
         piece = _platform.read_at(descriptor, LIMITS.csv_sample_nbytes, offset)
         # The last line may be cut off, so it is used only at the end of the file.
         text = piece[: None if offset + len(piece) == size else piece.rfind(b"\n") + 1].decode("utf-8", "replace")
@@ -209,7 +314,7 @@ def _read_rows(text: str, file: CsvFile, *, num_skipped: int = 0) -> list[list[s
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=file.separator, strict=True):
             if row:
                 rows.append(row)
-            if len(rows) == _NUM_GUESSED // _NUM_PLACES:
+            if len(rows) == LIMITS.csv_sample_rows:
                 break
     except csv.Error:
         # If rows were read before, the error is usually a quoted cell that continues after the end of the text.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tfrkit.errors import Hint, Step
@@ -33,12 +34,44 @@ def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedT
     options.check_names(file.columns, path)
     typed = spool_typed(file, spooler, options.types)
     if typed is not None:
-        loaded = spooler.finish(typed.num_rows, os.path.getsize(copy_of(path)), _name_rows(path, file.lines_of))
-        _note_file(loaded, file, typed.empty, typed.mixed)
-        return loaded
+        return _finish_csv(file, options, spooler, typed.num_rows, typed.tallies, partial(typed.lines_of, file))
     problems = [Problem(f"{path}, line {line}", reason) for line, reason in file.find_ragged()]
-    loaded = _spool_cells(file, options, spooler)
+    num_rows, tallies = _spool_cells(file, options, spooler)
+    loaded = _finish_csv(file, options, spooler, num_rows, tallies, file.lines_of)
     loaded.problems[:0] = problems
+    return loaded
+
+
+def _finish_csv(
+    file: CsvFile,
+    options: TableOptions,
+    spooler: TableSpooler,
+    num_rows: int,
+    tallies: Sequence[CellTally],
+    lines_of: Callable[[Iterable[int]], Mapping[int, int]],
+) -> LoadedTable:
+    """Return the table that was spooled, with a problem for each column that has no kind."""
+    places = _name_rows(file.path, lines_of)
+    verdicts = [
+        decide_kind(tally, options.types.get(name))  # type: ignore[arg-type]
+        for name, tally in zip(file.columns, tallies, strict=True)
+    ]
+    problems = [
+        _explain_verdict(name, verdict, places)
+        for name, verdict in zip(file.columns, verdicts, strict=True)
+        if verdict.reason
+    ]
+    loaded = spooler.finish(num_rows, os.path.getsize(copy_of(file.path)), places)
+    loaded.problems[:0] = problems
+    empty = [
+        name for name, verdict in zip(file.columns, verdicts, strict=True) if not verdict.reason and not verdict.kind
+    ]
+    mixed = {
+        name: (tally.num_numbers, tally.num_cells)
+        for name, tally, verdict in zip(file.columns, tallies, verdicts, strict=True)
+        if verdict.kind == "text" and tally.num_numbers and name not in options.types
+    }
+    _note_file(loaded, file, empty, mixed)
     return loaded
 
 
@@ -59,8 +92,8 @@ def _note_file(loaded: LoadedTable, file: CsvFile, empty: Sequence[str], mixed: 
         loaded.notes.append(f"columns without any value, left out: {', '.join(map(repr, empty))}")
 
 
-def _spool_cells(file: CsvFile, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
-    """Decide the kind of each column from all blocks, then convert the blocks."""
+def _spool_cells(file: CsvFile, options: TableOptions, spooler: TableSpooler) -> tuple[int, list[CellTally]]:
+    """Decide the kind of each column from all blocks, then convert the blocks; none of them if a column has no kind."""
     given: list[Any] = [options.types.get(name) for name in file.columns]
     tallies = [CellTally() for _ in file.columns]
     num_rows = 0
@@ -68,18 +101,9 @@ def _spool_cells(file: CsvFile, options: TableOptions, spooler: TableSpooler) ->
         for cells, tally, wanted in zip(block, tallies, given, strict=True):
             tally_cells(cells, tally, num_rows, wanted)
         num_rows += len(block[0])
-    places = _name_rows(file.path, file.lines_of)
     verdicts = [decide_kind(tally, wanted) for tally, wanted in zip(tallies, given, strict=True)]
-    problems = [
-        _explain_verdict(name, verdict, places)
-        for name, verdict in zip(file.columns, verdicts, strict=True)
-        if verdict.reason
-    ]
-    empty = [
-        name for name, verdict in zip(file.columns, verdicts, strict=True) if not verdict.reason and not verdict.kind
-    ]
     columns: list[tuple[int, SpoolColumn, CellKind]] = []
-    if not problems:
+    if not any(verdict.reason for verdict in verdicts):
         for index, (name, verdict) in enumerate(zip(file.columns, verdicts, strict=True)):
             if verdict.kind is not None:
                 columns.append((index, spooler.add(name, verdict.kind), verdict.kind))
@@ -87,15 +111,7 @@ def _spool_cells(file: CsvFile, options: TableOptions, spooler: TableSpooler) ->
             for index, column, kind in columns:
                 values, missing = convert_cells(block[index], kind)
                 column.append(values, None, missing)
-    loaded = spooler.finish(num_rows, os.path.getsize(copy_of(file.path)), places)
-    loaded.problems[:0] = problems
-    mixed = {
-        name: (tally.num_numbers, tally.num_cells)
-        for name, tally, verdict in zip(file.columns, tallies, verdicts, strict=True)
-        if verdict.kind == "text" and tally.num_numbers and name not in options.types
-    }
-    _note_file(loaded, file, empty, mixed)
-    return loaded
+    return num_rows, tallies
 
 
 def _explain_verdict(name: str, verdict: Verdict, places: Callable[..., Mapping[int, str]]) -> Problem:

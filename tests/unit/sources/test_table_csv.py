@@ -145,11 +145,17 @@ def test_table_csv_by_the_core_is_what_the_slow_way_reads(
 
 
 def check_both_ways(folder: Path, text: str, **options: Any) -> None:
-    """The core, with stretches of a few bytes, gives the rows, problems, notes or the error of the csv module."""
+    """The core, with stretches of a few bytes, gives the rows, problems, notes or the error of the csv module.
 
-    def read(native: bool) -> Any:
+    Its guesses are based on all rows, or on the first one.
+    """
+
+    def read(native: bool, is_hasty: bool = False) -> Any:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(LIMITS, "csv_nbytes", 16)
+            if is_hasty:
+                patch.setattr(LIMITS, "csv_sample_places", 1)
+                patch.setattr(LIMITS, "csv_sample_rows", 1)
             if not native:
                 patch.setattr(table_text, "spool_typed", lambda *_: None)
             try:
@@ -158,7 +164,9 @@ def check_both_ways(folder: Path, text: str, **options: Any) -> None:
                 return str(error)
             return kinds_of(scan), repr(rows_of(scan)) if not scan.problems else scan.problems, scan.notes
 
-    assert read(native=True) == read(native=False)
+    slow = read(native=False)
+    assert read(native=True) == slow
+    assert read(native=True, is_hasty=True) == slow
 
 
 def quote(cell: str) -> str:
@@ -241,6 +249,50 @@ def test_table_csv_sound_cells_are_read_by_the_core(
 ) -> None:
     monkeypatch.setattr(table_text, "_spool_cells", lambda *_: pytest.fail("taken as text"))
     assert rows_of(scan_text(tmp_path, text, missing=["NA"])) == rows
+
+
+@pytest.mark.parametrize(
+    ("usual", "late", "types", "kind", "problem"),
+    [
+        (["7"], ["NA"], {}, None, "expected whole numbers, got text: 'NA' at line 991"),
+        (["7", "0.5"], ["NA"], {}, None, "expected numbers, got text: 'NA' at line 991"),
+        (["7"], ["NA", "x"], {}, None, "expected whole numbers, got text: 'NA' at line 991; 'x' at line 992"),
+        (["7"], ["0.5"], {}, "float", None),
+        (["9007199254740993"], ["0.5"], {}, None, "expected numbers that float64 holds, got others: '900719925474099"),
+        (["7"], ["9223372036854775808"], {}, None, "expected signed 64-bit integers, got larger: '92233720368547758"),
+        (["0.5"], ["nan", "-inf"], {}, "float", None),
+        (["7"], ["0.5"], {"a": "int64"}, None, "expected whole numbers, got others: '0.5' at line 991"),
+        (["7"], ["007"], {"a": "int64"}, "int64", None),
+        (["7"], ["x"], {"a": "float"}, None, "expected numbers, got text: 'x' at line 991"),
+        ([""], ["7"], {}, "int64?", None),
+        ([""], ["x"], {}, "bytes?", None),
+        (["NA", "7", "7", "7"], ["7"], {}, None, "expected whole numbers, got text: 'NA' at line 2; 'NA' at line 6;"),
+    ],
+)
+def test_table_csv_late_cell_of_another_kind_is_found_by_the_core(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    usual: list[str],
+    late: list[str],
+    types: dict[str, str],
+    kind: str | None,
+    problem: str | None,
+) -> None:
+    monkeypatch.setattr(LIMITS, "csv_nbytes", 64)
+    monkeypatch.setattr(LIMITS, "csv_sample_nbytes", 64)
+    monkeypatch.setattr(table_text, "_spool_cells", lambda *_: pytest.fail("read cell by cell"))
+    cells = [usual[row % len(usual)] for row in range(1000)]
+    cells[989 : 989 + len(late)] = late
+    text = "a,b\n" + "".join(f"{cell},{row}\n" for row, cell in enumerate(cells))
+    scan = scan_text(tmp_path, text, types=types)
+    if problem is not None:
+        assert [(found.key, found.blocking) for found in scan.problems] == [(f"{tmp_path}/t.csv, column 'a'", True)]
+        assert problem in scan.problems[0].reason
+        return
+    assert kinds_of(scan) == {"a": kind, "b": "int64"}
+    rows = rows_of(scan)
+    assert len(rows) == 1000
+    assert [row["b"] for row in rows] == list(range(1000))
 
 
 def test_table_csv_that_the_core_leaves_half_way_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
