@@ -23,6 +23,8 @@ from streets.truth import Feature, Made, Truth
 _ARRAYS = {name: DENSE[name] for name in DENSE if name not in ("flag", "rank0", "tiny", "text", "blob", "words")}
 # NumPy stacks Python numbers as float64, and an array keeps its dtype even if float32 holds every value.
 _ARRAYS["score"] = Feature("float64"), DENSE["score"][1]
+# An empty list would look like one whose length varies.
+_ARRAYS["no_values"] = Feature("float32", (0,), encoding="tensor_proto"), lambda i: np.zeros(0, np.float32)
 
 
 def make_arrays_npz(folder: Path, storage: Storage) -> Made:

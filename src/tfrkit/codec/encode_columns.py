@@ -147,18 +147,17 @@ def _encode_dense(
             return "float", np.ascontiguousarray(column, "<f4").reshape(-1), None, width, None, None
         if column.dtype == np.float64 and floats == "float32":
             return "float", coercer.to_float32(name, column, must_be_exact=False), None, width, None, None
-    number = DTYPE_NUMBERS.get(column.dtype.name)
-    if number is None:
+    if column.dtype.name not in DTYPE_NUMBERS:
         return None
-    return _bytes_source(name, _encode_tensors(number, column), 1, None, None)
+    return _bytes_source(name, serialize_rows(column), 1, None, None)
 
 
-def _encode_tensors(number: int, column: np.ndarray[Any, np.dtype[Any]]) -> BytesColumn:
+def serialize_rows(column: np.ndarray[Any, np.dtype[Any]]) -> BytesColumn:
     """Serialize every row as a tensor; only the content differs, so the header is encoded once."""
     content = np.ascontiguousarray(column, column.dtype.newbyteorder("<"))
     num_rows = len(column)
     row_nbytes = column.dtype.itemsize * int(np.prod(column.shape[1:], dtype=np.int64))
-    head = encode_tensor_head(number, column.shape[1:])
+    head = encode_tensor_head(DTYPE_NUMBERS[column.dtype.name], column.shape[1:])
     if row_nbytes:
         head += b"\x22" + encode_varint(row_nbytes)
     data = np.empty((num_rows, len(head) + row_nbytes), np.uint8)

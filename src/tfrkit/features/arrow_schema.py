@@ -1,8 +1,8 @@
 """Convert a schema to Arrow types, for the columns of `feeds.arrow` and as text.
 
-int64 lists become int64, float lists float, bytes large_binary and text large_string. A varying size becomes a
-large_list, a fixed size a fixed_size_list. Serialized and raw arrays have the type of their elements. A feature list of
-a SequenceExample becomes a large_list of the type of one frame. A feature that no record sets becomes null.
+int64 lists become int64, float lists float, bytes large_binary and text large_string. A size that varies or is 0
+becomes a large_list, any other a fixed_size_list. Serialized and raw arrays have the type of their elements. A feature
+list of a SequenceExample becomes a large_list of the type of one frame. A feature that no record sets becomes null.
 
 A SequenceExample becomes two struct columns, context and feature_lists, like its rows and batches: the same name may be
 in both, and a flat table would have to rename one of them.
@@ -151,7 +151,8 @@ def find_type(spec: Spec) -> ArrowType:
         return ArrowType("large_list", null) if spec.is_list else null
     element = _find_element(spec)
     for size in reversed(list(_outer_sizes(spec))):
-        element = ArrowType("large_list", element) if size is None else ArrowType("fixed_size_list", element, size)
+        # Parquet files with lists of the fixed size 0 cannot be read, and polars ends with a panic.
+        element = ArrowType("fixed_size_list", element, size) if size else ArrowType("large_list", element)
     return element
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,14 @@ import numpy as np
 
 from tfrkit._types import Int64Array
 from tfrkit.codec.coerce import Floats
+from tfrkit.codec.encode_columns import serialize_rows
 from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
-from tfrkit.sources.base import ColumnReader, Items, Scan, fingerprint_file
+from tfrkit.sources.base import ColumnReader, Items, Problem, Scan, fingerprint_file
 from tfrkit.sources.description import DescribedSource
+from tfrkit.sources.rounded_floats import RoundedFloats
 from tfrkit.sources.walk import require_file
 from tfrkit.storage.local import open_to_read
 from tfrkit.storage.resolve import expand_home
@@ -30,6 +32,7 @@ _OF_EXPORT = (
     "tfr export npz stores features that are missing or vary in length this way; "
     "to build from an export: tfr export parquet, then tfr build table"
 )
+_ROWS_AT_ONCE = 1 << 16
 _LOCAL_HEADER_NBYTES = 30  # local header of a zip member, without its name and extra field
 
 
@@ -94,13 +97,17 @@ class Arrays(DescribedSource):
             if values.ndim != 1 or values.dtype.kind not in "iub":
                 raise SourceError(f"label expected one integer per record, got {values.dtype} {values.shape}")
             labels = np.array(values, np.int64)
+        schema = Schema({name: self._make_spec(name, array) for name, array in stored.items()})
         return Scan(
             looked_for=f"arrays in {self.title}",
             items=Items(num_rows, labels=labels),
-            reader=ArraysReader(stored),
-            schema=Schema({name: self._make_spec(name, array) for name, array in stored.items()}),
+            reader=ArraysReader(
+                stored, [name for name, spec in schema.features.items() if spec.encoding == "tensor_proto"]
+            ),
+            schema=schema,
             order="source",
             floats=self.floats,
+            problems=self._find_problems(stored, schema),
             fingerprint=fingerprint,
             stamp=stamp,
         )
@@ -129,22 +136,39 @@ class Arrays(DescribedSource):
             return Spec("bytes", logical="text" if dtype.kind == "U" else "bytes")
         if dtype.name not in DTYPE_NUMBERS:
             raise SourceError(f"array {name!r} has dtype {dtype}, which records cannot store", shard=self.title)
-        if not row_shape and dtype.kind in "iub":
+        if not row_shape and dtype.kind in "iub" and not _exceeds_int64(array):
             return Spec("int64", dtype=None if dtype == np.int64 else dtype.name)
         if not row_shape and dtype.kind == "f" and (dtype.itemsize <= 4 or self.floats != "float64"):
             return Spec("float", dtype=None if dtype == np.float32 else dtype.name)
-        if len(row_shape) == 1 and dtype in (np.int64, np.float32):
+        # An empty list looks like one whose length varies, so that only a tensor keeps the shape (0,).
+        is_list = len(row_shape) == 1 and row_shape[0] > 0
+        if is_list and dtype in (np.int64, np.float32):
             return Spec("int64" if dtype.kind == "i" else "float", row_shape, logical="tensor")
-        if len(row_shape) == 1 and dtype == np.float64 and self.floats == "float32":
+        if is_list and dtype == np.float64 and self.floats == "float32":
             return Spec("float", row_shape, logical="tensor", dtype="float64")
         return Spec("bytes", row_shape, logical="tensor", encoding="tensor_proto", dtype=dtype.name)
+
+    def _find_problems(self, stored: Mapping[str, StoredArray], schema: Schema) -> list[Problem]:
+        """Find arrays with values that the float lists of the schema cannot hold."""
+        problems = []
+        for name, array in stored.items():
+            if schema[name].kind != "float" or np.dtype(array.dtype).itemsize <= 4:
+                continue
+            rounded, values = RoundedFloats(self.floats), array.open()
+            for row in range(0, len(values), _ROWS_AT_ONCE):
+                block = values[row : row + _ROWS_AT_ONCE]
+                rounded.narrow(block.reshape(-1), row, np.full(len(block), block[0].size))
+            if rounded.count:
+                problems.append(rounded.problem(f"{self.title}, row {rounded.row}, array {name!r}"))
+        return problems
 
 
 class ArraysReader(ColumnReader):
     """Reads rows of memory-mapped arrays as columns."""
 
-    def __init__(self, stored: Mapping[str, StoredArray]) -> None:
+    def __init__(self, stored: Mapping[str, StoredArray], tensors: Iterable[str]) -> None:
         self._stored = dict(stored)
+        self._tensors = frozenset(tensors)
         self._open: dict[str, _Array] = {}
 
     def read_columns(self, numbers: Int64Array) -> Mapping[str, Any]:
@@ -153,16 +177,23 @@ class ArraysReader(ColumnReader):
         # A slice of consecutive rows is a view; indexing by row numbers copies.
         is_run = len(numbers) > 0 and bool((np.diff(numbers) == 1).all())
         chosen: Any = slice(int(numbers[0]), int(numbers[-1]) + 1) if is_run else numbers
-        return {name: _as_column(np.asarray(array[chosen])) for name, array in self._open.items()}
+        columns: dict[str, Any] = {}
+        for name, array in self._open.items():
+            rows = np.asarray(array[chosen])
+            rows = rows.astype(rows.dtype.newbyteorder("="), copy=False)
+            if name in self._tensors:
+                columns[name] = serialize_rows(rows)
+            else:
+                columns[name] = rows.tolist() if rows.dtype.kind in "SU" else rows
+        return columns
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_stored": self._stored, "_open": {}}
+        return self.__dict__ | {"_open": {}}
 
 
-def _as_column(array: _Array) -> Any:
-    if array.dtype.kind in "SU":
-        return array.tolist()
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
+def _exceeds_int64(array: StoredArray) -> bool:
+    """Whether there are values of uint64 that a signed integer cannot hold."""
+    return np.dtype(array.dtype).newbyteorder("=") == np.uint64 and int(array.open().max(initial=0)) >= 1 << 63
 
 
 def _find_arrays(path: str, scratch: str) -> dict[str, StoredArray]:

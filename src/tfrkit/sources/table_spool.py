@@ -1,8 +1,4 @@
-"""Write the columns of a table to the spool, with one rule for floats for all formats.
-
-A float that float32 would round is stored as requested: rounded, or exactly as a serialized tensor. By default each
-column with such a float is reported as a problem, with the row and the value.
-"""
+"""Write the columns of a table to the spool."""
 
 from __future__ import annotations
 
@@ -14,10 +10,10 @@ import numpy as np
 
 from tfrkit._types import Int64Array
 from tfrkit.codec.coerce import Floats
-from tfrkit.errors import Hint, Step
 from tfrkit.features.spec import Shape, Spec
 from tfrkit.sources.base import Problem
 from tfrkit.sources.column_spool import ColumnSpool, ColumnWriter, SpoolKind
+from tfrkit.sources.rounded_floats import RoundedFloats
 
 ValueKind = Literal["int64", "float", "text", "bytes", "tensor"]
 Places = Callable[[Iterable[int]], Mapping[int, str]]
@@ -37,16 +33,6 @@ class LoadedTable:
     notes: list[str] = field(default_factory=list)
 
 
-@dataclass
-class _Rounded:
-    """Count and first example of the floats of one column that float32 cannot represent."""
-
-    count: int = 0
-    row: int = 0
-    value: float = 0.0
-    is_too_large: bool = False
-
-
 class SpoolColumn:
     """One column being spooled."""
 
@@ -54,7 +40,7 @@ class SpoolColumn:
         self.name = name
         self.kind = kind
         self.is_list = is_list
-        self.rounded = _Rounded()
+        self.rounded = RoundedFloats(floats)
         self.tensor: tuple[str | None, Shape] | None = None  # dtype and shape of tensors serialized in the values
         self._floats = floats
         self._num_rows = 0
@@ -69,29 +55,12 @@ class SpoolColumn:
     def append(self, values: Any, lengths: Int64Array | None = None, missing: Any = None) -> None:
         """Append a block of rows, as `ColumnWriter.append` takes it."""
         if self.stored == "float32":
-            values = self._narrow(values, lengths)
+            values = self.rounded.narrow(values, self._num_rows, lengths)
         if lengths is not None and len(self._lengths) < 2:
             there = lengths if missing is None else lengths[np.asarray(missing) == 0]
             self._lengths |= set(np.unique(there)[:2].tolist())
         self.writer.append(values, lengths=lengths, missing=missing)
         self._num_rows += len(values) if lengths is None else len(lengths)
-
-    def _narrow(self, values: Any, lengths: Int64Array | None) -> Any:
-        if values.dtype == np.float32:
-            return values
-        with np.errstate(over="ignore", invalid="ignore"):
-            narrow = values.astype(np.float32)
-        wrong = np.isinf(narrow) & ~np.isinf(values)
-        if self._floats == "ask":
-            wrong |= (narrow.astype(np.float64) != values) & ~np.isnan(values)
-        if wrong.any():
-            first = int(np.flatnonzero(wrong)[0])
-            if not self.rounded.count:
-                row = first if lengths is None else int(np.searchsorted(np.cumsum(lengths), first, "right"))
-                self.rounded.row, self.rounded.value = self._num_rows + row, float(values[first])
-                self.rounded.is_too_large = bool(np.isinf(narrow[first]))
-            self.rounded.count += int(wrong.sum())
-        return narrow
 
     def spec(self, has_missing: bool) -> Spec:
         """Return the spec of the feature."""
@@ -137,18 +106,5 @@ class TableSpooler:
             rounded = column.rounded
             if rounded.count:
                 where = places([rounded.row]).get(rounded.row, f"row {rounded.row}")
-                where = f"{where}, column {column.name!r}"
-                reason, hint = _explain(rounded)
-                table.problems.append(Problem(where, reason, blocking=True, input=None, hint=hint))
+                table.problems.append(rounded.problem(f"{where}, column {column.name!r}"))
         return table
-
-
-_AS_TENSORS = Step("keep them as tensors: {floats}", floats="float64")
-
-
-def _explain(rounded: _Rounded) -> tuple[str, Hint]:
-    more = f", as would {rounded.count - 1:,} more" if rounded.count > 1 else ""
-    if rounded.is_too_large:
-        return f"float32 cannot represent {rounded.value!r}{more}", Hint(_AS_TENSORS)
-    what = f"float32 would round {rounded.value!r} to {float(np.float32(rounded.value))!r}{more}"
-    return what, Hint(Step("round them: {floats}", floats="float32"), _AS_TENSORS)

@@ -19,9 +19,11 @@ def read_all(source, tmp_path):
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed], ids=["stored", "compressed"])
 def test_npz_gives_one_feature_an_array(tmp_path, save):
     save(tmp_path / "d.npz", x=IMAGES, y=LABELS)
-    found, columns = read_all(Arrays(tmp_path / "d.npz"), tmp_path)
-    np.testing.assert_array_equal(columns["x"], IMAGES)
-    np.testing.assert_array_equal(columns["y"], LABELS)
+    found = Arrays(tmp_path / "d.npz").scan(str(tmp_path))
+    tfr.build(Arrays(tmp_path / "d.npz"), tmp_path / "d.tfrecord", jobs=1)
+    rows = list(tfr.open(tmp_path / "d.tfrecord"))
+    np.testing.assert_array_equal([row["x"] for row in rows], IMAGES)
+    np.testing.assert_array_equal([row["y"] for row in rows], LABELS)
     assert found.schema["x"].encoding == "tensor_proto"
     assert (found.schema["x"].dtype, found.schema["x"].shape) == ("uint8", (4, 3))
     assert found.schema["y"] == tfr.Spec("int64")
@@ -114,8 +116,13 @@ def test_dtype_no_record_holds_raises(tmp_path):
         np.arange(8.0).reshape(4, 2),
         np.arange(16, dtype=np.int16).reshape(4, 2, 2),
         np.array([b"a", b"b", b"c", b"d"]),
+        np.array([0, 1, 2**63, 2**64 - 1], np.uint64),
+        np.array([0, 1, 2, 2**63 - 1], np.uint64),
+        np.zeros((4, 0), np.float32),
+        np.zeros((4, 0), np.int64),
+        np.zeros((4, 2, 0), np.float64),
     ],
-    ids=lambda array: f"{array.dtype}{array.ndim}",
+    ids=lambda array: f"{array.dtype}{array.shape}{array.max(initial=0) if array.dtype == np.uint64 else ''}",
 )
 def test_schema_is_that_of_the_records_written(tmp_path, array):
     """The declared schema and the inferred one must agree."""
@@ -124,7 +131,10 @@ def test_schema_is_that_of_the_records_written(tmp_path, array):
     report = tfr.build(Arrays({"x": array}), tmp_path / "x.tfrecord", jobs=1)
     promised = Arrays({"x": array}).scan(str(tmp_path)).schema
     assert report.written == 4
-    assert find_mismatches(promised, tfr.open(tmp_path / "x.tfrecord").schema) == []
+    ds = tfr.open(tmp_path / "x.tfrecord")
+    assert find_mismatches(promised, ds.schema) == []
+    np.testing.assert_array_equal([row["x"] for row in ds], array)
+    assert {found.kind for found in tfr.verify(tmp_path / "x.tfrecord", deep=True).findings} <= {"duplicate"}
 
 
 def test_arrays_come_back_with_dtype_and_shape(tmp_path):
@@ -133,3 +143,23 @@ def test_arrays_come_back_with_dtype_and_shape(tmp_path):
     np.testing.assert_array_equal([row["x"] for row in rows], IMAGES)
     assert rows[0]["x"].dtype == np.uint8
     assert [row["y"] for row in rows] == LABELS.tolist()
+
+
+@pytest.mark.parametrize(
+    ("floats", "values", "said"),
+    [
+        (
+            "ask",
+            [0, 0.5, 0.1, 0.3],
+            "row 2, array 'x': float32 would round 0.1 to 0.1000.*, as would 1 more",
+        ),
+        ("ask", [0, 0.5, 1e300], "row 2, array 'x': float32 cannot represent 1e\\+300"),
+        ("float32", [[0, 0.1], [0, 0.5], [0.25, 1e300]], "row 2, array 'x': float32 cannot represent 1e\\+300"),
+    ],
+    ids=["rounded", "too large", "too large in a list"],
+)
+def test_float_that_does_not_fit_is_named_with_its_row(tmp_path, floats, values, said):
+    with pytest.raises(SourceError, match=said) as caught:
+        tfr.build(Arrays({"x": np.array(values)}, floats=floats), tmp_path / "x.tfrecord")
+    assert 'floats="float64"' in str(caught.value)
+    assert not (tmp_path / "x.tfrecord").exists()
