@@ -15,6 +15,39 @@ _POINTERS = {
     "help": "help: tfr -h    of a command: tfr COMMAND -h",
     "version": "version: tfr --version",
 }
+# Words of other tools for these commands.
+_OTHER_WORDS = {
+    "show": "info head view",
+    "print": "head cat",
+    "dump": "cat export",
+    "inspect": "info head",
+    "ls": "info count",
+    "list": "info count",
+    "describe": "info stats",
+    "validate": "verify",
+    "check": "verify",
+    "fsck": "verify",
+    "fix": "repair",
+    "query": "sql",
+    "select": "sql",
+    "filter": "sql edit",
+    "where": "sql edit",
+    "delete": "edit",
+    "rename": "convert",
+    "compress": "convert",
+    "decompress": "convert",
+    "concat": "merge append",
+    "join": "merge sql",
+    "create": "build",
+    "make": "build",
+    "write": "build",
+    "import": "build",
+    "compare": "diff",
+    "browse": "view",
+    "serve": "view",
+    "plot": "sheet view",
+    "benchmark": "bench",
+}
 
 
 class Commands(TyperGroup):
@@ -32,6 +65,8 @@ class Commands(TyperGroup):
 
     def _advise(self, ctx: Any, name: str) -> str:
         if ctx.parent is None:
+            if name in _OTHER_WORDS:
+                return "here it is " + " or ".join(f"tfr {word}" for word in _OTHER_WORDS[name].split())
             return _POINTERS.get(name, "")
         kinds = list(self.commands)
         if get_close_matches(name, kinds):
