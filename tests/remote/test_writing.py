@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import obstore
 import pytest
 from at_place import AtPlace
 from contents import fill, read_folder, read_place
@@ -18,7 +20,7 @@ from places import KEYS, WRITABLE, Place
 from servers import FaultServer
 
 import tfrkit as tfr
-from tfrkit.errors import StorageError
+from tfrkit.errors import SidecarWarning, StaleIndexWarning, StorageError
 from tfrkit.storage.base import ByteWriter
 from tfrkit.storage.resolve import open_writer
 from tfrkit.testing.commands import run_command
@@ -31,6 +33,7 @@ COMMANDS: dict[str, list[str]] = {
     "shuffle": ["{source}", "-o", "{out}", "--seed", "1", "--shards", "2"],
     "split": ["{source}", "-o", "{out}", "--split", "train=.8,test=.2"],
     "sample": ["{source}", "-n", "50", "-o", "{out}/x.tfrecord"],
+    "sql": ["select * from '{source}' where id % 3 = 1", "-o", "{out}/x.tfrecord"],
 }
 
 
@@ -66,6 +69,38 @@ def test_commands_write_the_same_files_to_each_server_as_to_disk(
         ran = run_command([verb, *fill(words, source, f"{place.address}/{verb}-out"), *place.words()])
         assert (verb, ran.exit_code, ran.stderr) == (verb, 0, "")
         assert read_place(place, f"{verb}-out/") == read_folder(local)
+
+
+@pytest.mark.parametrize("name", WRITABLE)
+def test_single_file_has_its_version_in_its_manifest(
+    make_place: Callable[[str], Place], source: Path, tmp_path: Path, name: str
+) -> None:
+    place = make_place(name)
+    address = f"{place.address}/x.tfrecord"
+    assert run_command(["merge", str(source), "-o", address, *place.words()]).exit_code == 0
+    manifest = json.loads(place.fetch("_index/x.tfrecord.tfrkit.json") or b"")
+    assert manifest["stored_at"] == place.address
+    [row] = manifest["shards"]
+    assert row["etag"] == obstore.head(place.client, f"{place.folder}x.tfrecord")["e_tag"]
+    with place.used():
+        ds = tfr.open(address)
+        assert (len(ds), ds._set.sidecars.notes) == (300, [])
+    # Another object of the same size: its manifest is not of it any more.
+    other = tmp_path / "other.tfrecord"
+    with tfr.Writer(other) as writer:
+        for number in range(300):
+            writer.write({"id": number, "data": number.to_bytes(4, "big") * 500})
+    assert other.stat().st_size == source.stat().st_size
+    place.put("x.tfrecord", other.read_bytes())
+    with place.used():
+        ds = tfr.open(address)
+        with pytest.warns(StaleIndexWarning):
+            assert len(ds) == 300
+        with pytest.warns(SidecarWarning):
+            assert ds[2]["data"][:4] == b"\0\0\0\2"
+        [note] = ds._set.sidecars.notes
+    assert "expected the version" in note
+    assert "as x.tfrecord.tfrkit.json says" in note
 
 
 @pytest.mark.parametrize("name", WRITABLE)

@@ -22,7 +22,7 @@ from tfrkit.storage.addresses import normalize_address
 from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.bucket import Bucket, bucket_of
 from tfrkit.storage.local import require_space
-from tfrkit.storage.objects import ObjectInfo
+from tfrkit.storage.objects import ObjectInfo, StoredVersion
 from tfrkit.storage.temporaries import TemporaryFolder
 from tfrkit.storage.upload import LEASE, Lease, delete_objects
 
@@ -128,10 +128,26 @@ class RemoteStaging:
         [name] = self._names
         delete_objects(list_own(self.target.out))  # they describe the object that is replaced
         for sidecar in sidecars:
-            self._upload(self.path(sidecar), self.target.sidecar(sidecar))
+            if sidecar != MANIFEST:
+                self._upload(self.path(sidecar), self.target.sidecar(sidecar))
         self._upload(index_path(self.path(name)), index_path(self.target.out))
-        # Last, in one step: it completes the output.
+        manifest = self._put_manifest_of_file() if MANIFEST in sidecars else None
+        # In one step: it completes the output.
         self._upload(self.path(name), self.target.out)
+        if manifest is not None:
+            # Again, with the version that the object got. Without it, after a kill, only the size is compared.
+            text, version = manifest
+            key = self._key_of(self.target.sidecar(MANIFEST))
+            self._bucket.put(key, add_versions(text, self.target.folder, self._etags), replaces=version)
+
+    def _put_manifest_of_file(self) -> tuple[bytes, StoredVersion]:
+        with open(self.path(MANIFEST), "rb") as file:
+            text = file.read()
+        key = self._key_of(self.target.sidecar(MANIFEST))
+        version = self._bucket.put(key, text)
+        assert version is not None
+        self._done[key] = version.etag
+        return text, version
 
     def _upload_shard(self, name: str) -> None:
         if self._key_of(self.final(name)) in self._done:

@@ -6,6 +6,7 @@ its tasks, of the state of the files that they read, and of the version of tfrki
     DIGEST-I-of-N.results   results of part I, by the number of the task
     work-DIGEST             files that tasks write
     work-DIGEST.lock        held by the part that writes the output
+    work-DIGEST.begun       there was no output, and a part began to write it
     work-DIGEST.done        the output is complete
 """
 
@@ -29,7 +30,7 @@ from tfrkit.engines.local import LocalEngine
 from tfrkit.engines.part import Part
 from tfrkit.errors import Hint, OtherPartsError, StorageError, TfrkitError
 from tfrkit.passes.part_results import read_results, write_results
-from tfrkit.passes.shard_tasks import FileTask, Workers, map_in_order, refuse_pipes
+from tfrkit.passes.shard_tasks import FileTask, Finish, Workers, map_in_order, refuse_pipes
 from tfrkit.storage.inputs import stat_input
 from tfrkit.storage.options import given_options
 from tfrkit.storage.shared_folder import SharedFolder
@@ -82,17 +83,29 @@ class PartWorkers(Workers):
 
     def make_folder(self, place: str, identity: Any, *, reads: Sequence[str], is_leased: bool) -> KeptFolder:
         """Return the folder of all parts for files of this work; raise `OtherPartsError` if the output is complete."""
-        self._name = f"work-{digest_work(identity, reads)}"
-        self._refuse_finished()
+        self.plan_output(identity, reads=reads)
         return KeptFolder(self._folder.make(self._name))
 
+    def plan_output(self, identity: Any, *, reads: Sequence[str]) -> None:
+        self._name = f"work-{digest_work(identity, reads)}"
+        self._refuse_finished()
+
     @contextlib.contextmanager
-    def finish(self) -> Iterator[None]:
+    def finish(self) -> Iterator[Finish]:
         """Hold the right to write the output, and note at the end that it is complete."""
+        begun = f"{self._name}.begun"
         with self._folder.locked(f"{self._name}.lock"):
             self._refuse_finished()
-            yield
+            is_repeated = begun in self._folder.list()
+            try:
+                yield Finish(is_repeated, lambda: self._folder.write(begun, b""))
+            except BaseException:
+                if not is_repeated:  # what it had written is gone; only a kill leaves something
+                    with contextlib.suppress(TfrkitError):
+                        self._folder.remove_file(begun)
+                raise
             self._folder.write(f"{self._name}.done", b"")
+            self._folder.remove_file(begun)
             self._folder.remove(self._name)
 
     def _refuse_finished(self) -> None:

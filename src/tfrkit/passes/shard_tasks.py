@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tfrkit.engines.base import Engine, Tick
 from tfrkit.engines.choose import EngineName, check_engine, open_engine
@@ -85,6 +85,16 @@ def refuse_pipes(paths: Iterable[str]) -> None:
         raise StorageError("expected a file, got a pipe, which workers of a cluster cannot read", shard="-")
 
 
+class Finish(NamedTuple):
+    """The last step of a verb. `begin` is called when the output was found free, before anything appears there.
+
+    `is_repeated`: an earlier run began and was killed, so what is at the output is its rest, and is replaced.
+    """
+
+    is_repeated: bool = False
+    begin: Callable[[], None] = lambda: None
+
+
 class Workers:
     """A connected cluster."""
 
@@ -119,10 +129,16 @@ class Workers:
         """
         return WorkFolder(place, is_leased=is_leased)
 
+    def plan_output(self, identity: Any, *, reads: Sequence[str]) -> None:
+        """Name the output by its `identity` and the files that are read for it.
+
+        Raises `OtherPartsError` if this process is one of several parts, and another one has written it.
+        """
+
     @contextlib.contextmanager
-    def finish(self) -> Iterator[None]:
+    def finish(self) -> Iterator[Finish]:
         """Surround the last step, which makes the output of all results."""
-        yield
+        yield Finish()
 
 
 @dataclass(frozen=True)

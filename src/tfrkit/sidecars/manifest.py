@@ -16,8 +16,9 @@
 }
 ```
 
-`compression` is that of all shards. A dataset in a remote store also has `"stored_at": "s3://bucket/captcha"`, and each
-shard the `"etag"` that it has there. ETags hold for that address only: copies elsewhere have others.
+`compression` is that of all shards. A dataset in a remote store also has `"stored_at": "s3://bucket/captcha"`, the
+folder of its shards, and each shard the `"etag"` that it has there. ETags hold for that address only: copies elsewhere
+have others.
 
 `recipe` has everything that determines the bytes of the shards, and `plan` is its hash. `schema` has the format of
 features/schema_json.py. `files` are the sidecars that belong to the dataset. `changes` lists the changes to the records
@@ -53,12 +54,16 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class ShardEntry:
-    """The entry of one shard in a manifest; missing or invalid values are None."""
+    """The entry of one shard in a manifest; missing or invalid values are None.
+
+    `etag` is the version of the object at the address that the manifest was written for.
+    """
 
     split: str | None
     records: int | None
     nbytes: int | None
     sha256: str | None
+    etag: str | None = None
 
 
 class Manifest:
@@ -97,6 +102,11 @@ class Manifest:
         listed = self.content.get("changes")
         rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
         return [verb for row in rows if (verb := _text(row.get("verb"))) is not None]
+
+    @property
+    def stored_at(self) -> str | None:
+        """The folder in a store that the manifest was written for; versions of shards hold only there."""
+        return _text(self.content.get("stored_at"))
 
     @property
     def name(self) -> str | None:
@@ -340,6 +350,7 @@ def _read_entry(row: Mapping[str, Any]) -> ShardEntry:
         number("records"),
         number("nbytes"),
         sha256 if sha256 is not None and _SHA256.fullmatch(sha256) else None,
+        _text(row.get("etag")),
     )
 
 

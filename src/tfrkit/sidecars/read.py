@@ -34,7 +34,7 @@ from tfrkit.sidecars.manifest import Manifest, ShardEntry, entry_at, fingerprint
 from tfrkit.sidecars.places import CHARSET, CLASS_FILES, FEATURES, INFO, MANIFEST, own_path
 from tfrkit.sidecars.tfds_files import TfdsFolder, read_tfds_folder
 from tfrkit.storage.addresses import has_scheme
-from tfrkit.storage.lookup import UnusableFileError, ask_ahead, is_file, list_names, measure_file
+from tfrkit.storage.lookup import UnusableFileError, ask_ahead, is_file, list_names, measure_file, recall_version
 from tfrkit.storage.text_files import read_text
 
 STDIN = "-"
@@ -133,7 +133,7 @@ class Sidecars:
 
     @cached_property
     def fits(self) -> list[bool]:
-        """For each shard, whether a manifest lists it with its current size."""
+        """For each shard, whether a manifest lists it with its current size, and in a store its current version."""
         if self._table is not None:
             return [True] * len(self.paths)  # each request compares the size
         return [self._compare_size(number) for number in range(len(self.paths))]
@@ -146,14 +146,17 @@ class Sidecars:
             nbytes = measure_file(path)
         except (OSError, StorageError):
             return False
-        if entry.nbytes in (None, nbytes):
-            return True
         manifest = self.manifests[number]
-        self.report(
-            path,
-            f"expected {entry.nbytes:,} bytes as {os.path.basename(manifest.path if manifest else MANIFEST)} says, "
-            f"got {nbytes:,}; its facts about the records are not used",
-        )
+        says = f"as {os.path.basename(manifest.path if manifest else MANIFEST)} says"
+        if entry.nbytes not in (None, nbytes):
+            what = f"expected {entry.nbytes:,} bytes {says}, got {nbytes:,}"
+        else:
+            version = recall_version(path) if entry.etag is not None else None
+            is_here = manifest is not None and manifest.stored_at == os.path.dirname(path)
+            if version is None or version == entry.etag or not is_here:
+                return True
+            what = f"expected the version {entry.etag} {says}, got {version}"
+        self.report(path, f"{what}; its facts about the records are not used")
         return False
 
     @cached_property

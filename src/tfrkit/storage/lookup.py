@@ -59,6 +59,15 @@ def measure_file(path: str) -> int:
     return found.nbytes
 
 
+def recall_version(path: str) -> str | None:
+    """Return the version of an object that was found, without a request; None for a file, or if it is not known."""
+    if not has_scheme(path):
+        return None
+    bucket, key = _split(path)
+    found = bucket.known.get(key)
+    return None if found is None else found.version
+
+
 def read_time(path: str) -> int:
     """Return when a file or an object was last written, in ns, past any cache; of an object, rounded up to seconds.
 

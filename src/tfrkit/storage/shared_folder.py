@@ -15,7 +15,7 @@ from tfrkit.storage.inputs import forget_inputs, read_input
 from tfrkit.storage.local import LocalWriter
 from tfrkit.storage.lookup import list_names
 from tfrkit.storage.temporaries import remove_tree
-from tfrkit.storage.upload import Lease, LeaseHeldError, write_object
+from tfrkit.storage.upload import Lease, LeaseHeldError, delete_objects, write_object
 from tfrkit.storage.work_folder import remove_objects
 
 _LOOK_SECONDS = 0.5
@@ -67,6 +67,18 @@ class SharedFolder:
             except OSError as error:
                 raise explain_os_error(error, self.join(name), verb="write") from None
         return self.join(name)
+
+    def remove_file(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        if self._is_remote:
+            delete_objects([self.join(name)])
+            return
+        try:
+            os.unlink(self.join(name))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise explain_os_error(error, self.join(name), verb="remove") from None
 
     def remove(self, name: str) -> None:
         """Remove an inner folder with all that is in it."""

@@ -173,6 +173,128 @@ def test_parts_at_once_write_one_output(dataset, tmp_path):
     assert read_tree(tmp_path / "there") == read_tree(tmp_path / "here")
 
 
+SAVED = {
+    "copied.tfrecord": "select * from '{}' where x % 9 = 1",
+    "sums.tfrecord": "select label, sum(x)::bigint as n from '{}' group by 1 order by 1",
+    "sums.csv": "select label, sum(x) as n from '{}' group by 1 order by 1",
+    "rows.jsonl": "select x, name from '{}' where x < 20 order by x",
+    "rows.parquet": "select x, name from '{}' where x < 20 order by x",
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_query_of_parts_that_end_at_one_moment_is_saved_once(name, dataset, tmp_path, monkeypatch):
+    """Both parts have all results before one of them writes: one saves, the other reports that it is done."""
+    pytest.importorskip("duckdb")
+    text = SAVED[name].format(dataset)
+    with tfr.sql(text) as answer:
+        answer.save(tmp_path / name)
+    both = threading.Barrier(2, timeout=60)
+    save_results, finish_output = parts.PartWorkers._save, parts.PartWorkers.finish
+
+    def save(self, *given):
+        save_results(self, *given)
+        both.wait()  # then each finds the results of both
+
+    def finish(self):
+        both.wait()
+        return finish_output(self)
+
+    monkeypatch.setattr(parts.PartWorkers, "_save", save)
+    monkeypatch.setattr(parts.PartWorkers, "finish", finish)
+    out = tmp_path / "there" / name
+    outcomes = []
+
+    def work(index):
+        try:
+            with tfr.sql(text, engine=Part(f"{index}/2", str(tmp_path / "meet"))) as answer:
+                outcomes.append(answer.save(out).records)
+        except OtherPartsError as error:
+            outcomes.append(str(error))
+
+    run_all = [threading.Thread(target=work, args=(index,)) for index in (0, 1)]
+    for thread in run_all:
+        thread.start()
+    for thread in run_all:
+        thread.join()
+    [written] = [one for one in outcomes if isinstance(one, int)]
+    [other] = [one for one in outcomes if isinstance(one, str)]
+    assert written == len(list(tfr.sql(text).tuples()))
+    assert "another part has written the output" in other
+    if name != "rows.parquet":  # its bytes have the order of threads
+        assert out.read_bytes() == (tmp_path / name).read_bytes()
+    assert [path.name for path in out.parent.iterdir()] == [name]
+
+
+def test_query_of_a_part_that_runs_again_after_the_end_is_not_an_error(dataset, tmp_path):
+    pytest.importorskip("duckdb")
+    text = f"select x from '{dataset}' where x < 20 order by x"
+
+    def save(index):
+        with tfr.sql(text, engine=Part(f"{index}/2", str(tmp_path / "meet"))) as answer:
+            answer.save(tmp_path / "out.csv")
+
+    with pytest.raises(OtherPartsError, match="tasks are missing"):
+        save(0)
+    assert not (tmp_path / "out.csv").exists()
+    save(1)
+    for index in (0, 1):
+        with pytest.raises(OtherPartsError, match="another part has written the output"):
+            save(index)
+
+
+def test_query_of_parts_over_a_file_is_refused_and_can_be_completed(dataset, tmp_path):
+    pytest.importorskip("duckdb")
+    (tmp_path / "out.csv").write_text("mine")
+    text = f"select x from '{dataset}' where x < 20 order by x"
+
+    def save(part, *, force=False):
+        with tfr.sql(text, engine=Part(part, str(tmp_path / "meet"))) as answer:
+            answer.save(tmp_path / "out.csv", force=force)
+
+    with pytest.raises(StorageError, match="the output exists already"):
+        save("0/1")
+    with pytest.raises(StorageError, match="the output exists already"):
+        save("finish")
+    assert (tmp_path / "out.csv").read_text() == "mine"
+    save("finish", force=True)
+    assert (tmp_path / "out.csv").read_text().startswith("x\n0\n")
+
+
+@pytest.mark.parametrize("verb", ["reshard", "export_csv", "sql"])
+def test_part_killed_after_the_output_appeared_is_run_again(verb, dataset, tmp_path, monkeypatch):
+    """The output is complete, and the note of it is missing."""
+    pytest.importorskip("duckdb")
+    out = tmp_path / "there" / ("out" if verb == "reshard" else "out.csv")
+
+    def work(**how):
+        if verb == "sql":
+            with tfr.sql(f"select x from '{dataset}' where x < 20 order by x", **how) as answer:
+                return answer.save(out)
+        if verb == "reshard":
+            return tfr.tools.reshard(dataset, out, shards=5, **how)
+        return tfr.tools.export_csv(dataset, out, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tfrkit.storage.shared_folder.SharedFolder.remove_file", lambda *_: None)  # a kill does not
+        real = parts.SharedFolder.write
+
+        def write(self, name, data):
+            if name.endswith(".done"):
+                raise KeyboardInterrupt
+            real(self, name, data)
+
+        patch.setattr(parts.SharedFolder, "write", write)
+        for _ in range(2):
+            with contextlib.suppress(OtherPartsError), pytest.raises(KeyboardInterrupt):
+                work(engine=Part("0/1", str(tmp_path / "meet")))
+    assert out.exists()
+    expected = read_tree(tmp_path / "there")
+    work(engine=Part("0/1", str(tmp_path / "meet")))
+    assert read_tree(tmp_path / "there") == expected
+    assert sorted(path.suffix for path in (tmp_path / "meet").iterdir() if "work" in path.name) == [".done", ".lock"]
+
+
 def test_finish_names_what_is_missing(dataset, tmp_path):
     with pytest.raises(OtherPartsError, match="the result is not complete, 6 of 6 tasks are missing"):
         tfr.tools.count(dataset, engine=Part("finish", str(tmp_path)))

@@ -15,7 +15,7 @@ from tfrkit.ops.export.pieces import Pieces, WriteLines
 from tfrkit.ops.export.report import Export
 from tfrkit.outputs.staging import StagedFile, StagedFolder
 from tfrkit.outputs.stored import open_file, open_folder
-from tfrkit.passes.shard_tasks import OnEngine, connect_if
+from tfrkit.passes.shard_tasks import Finish, OnEngine, connect_if
 from tfrkit.progress import Progress
 from tfrkit.storage.resolve import Address, show_address
 
@@ -73,21 +73,21 @@ def export_table(
             stage: Callable[..., StagedFile | StagedFolder] = open_folder if is_folder else open_file
             with contextlib.ExitStack() as stack:
 
-                def open_staged() -> StagedFile | StagedFolder:
-                    staged = stage(target, sources=source.paths, force=force, nbytes=nbytes)
+                def open_staged(ending: Finish) -> StagedFile | StagedFolder:
+                    staged = stage(target, sources=source.paths, force=force or ending.is_repeated, nbytes=nbytes)
                     stack.callback(staged.discard)
+                    ending.begin()
                     return staged
 
                 pieces = None
                 if workers is None or lines is None:
-                    staged = open_staged()
+                    staged = open_staged(Finish())
                 elif workers.keeps_files:  # the output begins when the pieces of all parts are there
                     pieces = stack.enter_context(Pieces(source, workers, target, lines, select))
                     pieces.make()
-                    stack.enter_context(workers.finish())
-                    staged = open_staged()
+                    staged = open_staged(stack.enter_context(workers.finish()))
                 else:
-                    staged = open_staged()
+                    staged = open_staged(Finish())
                     pieces = stack.enter_context(Pieces(source, workers, target, lines, select))
                     pieces.make()
                 for name, shards in parts.items():

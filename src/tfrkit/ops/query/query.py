@@ -14,6 +14,7 @@ from tfrkit._familiar import OF_ANSWER, explain_attribute
 from tfrkit._threads import choose_threads
 from tfrkit._types import Infer, Row, Verify
 from tfrkit.container.codecs import CompressionWord
+from tfrkit.engines.part import Part
 from tfrkit.errors import Hint, QueryError, SchemaError, Step, StorageError, TfrkitError
 from tfrkit.features.schema import describe_missing
 from tfrkit.feeds.arrow_layout import NOT_TEXT
@@ -23,9 +24,9 @@ from tfrkit.ops.query.limits import QueryWatch, parse_memory, parse_timeout
 from tfrkit.ops.query.scan import QueryPolicy, QueryTable, TableScan, show_as
 from tfrkit.ops.query.text import RECORD_COLUMN, ParsedQuery, fold_name, hide_numbers, parse_query
 from tfrkit.ops.query.values import cell_to_json, name_uniquely
-from tfrkit.passes.shard_tasks import OnEngine, VerbEngine, choose_cluster, refuse_pipes
+from tfrkit.passes.shard_tasks import OnEngine, VerbEngine, choose_cluster, connect_if, refuse_pipes
 from tfrkit.storage.local import NamedFile
-from tfrkit.storage.resolve import expand_home, open_reader
+from tfrkit.storage.resolve import open_reader, show_address
 from tfrkit.storage.temporaries import make_scratch
 
 if TYPE_CHECKING:
@@ -166,12 +167,14 @@ class Answer:
     ) -> Saved:
         """Write the rows to a .parquet, .csv, .jsonl or TFRecord file, which appears whole or not at all.
 
+        The path may be an address (s3://bucket/cats.parquet).
+
         For a TFRecord file, `select * from` one table copies records byte for byte; any other query writes new Examples
         of its columns, without NULL values.
         """
         from tfrkit.ops.query.save import save_answer
 
-        return save_answer(self, self._session, expand_home(path), force=force, compression=compression)
+        return save_answer(self, self._session, show_address(path), force=force, compression=compression)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._session.open_stream()
@@ -229,6 +232,8 @@ class QuerySession:
         self._scans: list[TableScan] = []
         self._relation: Any = None
         self._infer = infer
+        self._options = (text, sorted(binary), infer, verify)
+        self._before_output: Callable[[], None] | None = None
         self._open_tables(given, binary, verify)
         if not any(table.has_column(RECORD_COLUMN) for table in self.tables.values()):
             self._text = hide_numbers(self.connection, self.parsed)
@@ -307,16 +312,48 @@ class QuerySession:
 
     def _gather(self, parsed: ParsedQuery, text: str) -> str:
         """Let the workers of a cluster read the tables; return the query that is left for this process."""
-        if self._cluster is None or not self.tables:
-            return text
-        from tfrkit.ops.query.on_workers import gather_tables
+        if self._cluster is not None and self.tables:
+            from tfrkit.ops.query.on_workers import gather_tables
 
-        with self._cluster.connect() as workers:
-            self._relation = None  # the tables are other ones from now on
+            with self._cluster.connect() as workers:
+                self._relation = None  # the tables are other ones from now on
+                try:
+                    text = gather_tables(self, workers, parsed, text, self._verify)
+                except SchemaError as error:
+                    raise _mind_text(error) from None
+        if self._before_output is not None:
+            self._before_output()
+        return text
+
+    @contextlib.contextmanager
+    def make_output(self, path: str, how: object, require_free: Callable[[bool], None]) -> Iterator[None]:
+        """Surround one run of the query whose rows go to `path`, in the way `how`.
+
+        `require_free(force)` is called before the first row: at once, or if parts share the work, by the one that has
+        the results of all. Of parts that have them at the same moment only one gets rows, the others `OtherPartsError`.
+        """
+        with contextlib.ExitStack() as stack:
+            workers = stack.enter_context(connect_if(self._cluster if self._is_part else None))
+            if workers is None:
+                require_free(False)
+                yield
+                return
+            workers.plan_output((self._options, self.described, path, how), reads=self.files)
+
+            def begin() -> None:
+                ending = stack.enter_context(workers.finish())
+                require_free(ending.is_repeated)
+                ending.begin()
+
+            self._before_output = begin
             try:
-                return gather_tables(self, workers, parsed, text, self._verify)
-            except SchemaError as error:
-                raise _mind_text(error) from None
+                yield
+            finally:
+                self._before_output = None
+
+    @property
+    def _is_part(self) -> bool:
+        return self._cluster is not None and isinstance(self._cluster.name, Part)
 
     def prepare(self, parsed: ParsedQuery, *, everything: bool = False) -> None:
         """Register the tables of a query under their names, with the columns that the query may use."""

@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -25,10 +25,12 @@ from tfrkit.features.spec import Spec, StorageKind
 from tfrkit.ops.preview import json_to_cell
 from tfrkit.ops.query.text import STRUCTS, ask_for_numbers, find_copied_table, is_ordered
 from tfrkit.outputs.target import require_output
+from tfrkit.sidecars.places import remove_own
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.resolve import open_writer
 from tfrkit.storage.sync import sync_folder, sync_tree
-from tfrkit.storage.temporaries import MadeFolders, TemporaryFolder
+from tfrkit.storage.temporaries import MadeFolders, TemporaryFolder, make_scratch
 from tfrkit.writer import Writer
 
 if TYPE_CHECKING:
@@ -82,15 +84,41 @@ def save_answer(
     kind = find_kind(path)
     if compression is not None and kind != "tfrecord":
         raise ValueError(f"compression applies to TFRecord output only, got {compression!r} for {path}")
-    require_output(path, sources=session.files, force=force)
+    given = read_compression(compression)
+    if has_scheme(path):
+        return _store(answer, session, path, kind, given, force=force)
+
+    def require_free(is_repeated: bool) -> None:
+        require_output(path, sources=session.files, force=force or is_repeated)
+
     made = MadeFolders()
-    made.make(os.path.dirname(os.path.abspath(path)))
-    try:
-        saved = _save(answer, session, path, kind, read_compression(compression))
-        made.keep()
-        return saved
-    finally:
-        made.remove()
+    with session.make_output(path, given, require_free):
+        made.make(os.path.dirname(os.path.abspath(path)))
+        try:
+            saved = _save(answer, session, path, kind, given)
+            made.keep()
+            return saved
+        finally:
+            made.remove()
+
+
+def _store(
+    answer: Answer, session: QuerySession, address: str, kind: FileKind, compression: Compression | None, *, force: bool
+) -> Saved:
+    """Write the file to the local disk, and store it when it is complete."""
+    from tfrkit.outputs.stored import require_free as require_free_object  # imported only for remote addresses
+    from tfrkit.storage.upload import upload_file
+
+    def require_free(is_repeated: bool) -> None:
+        require_free_object(address, sources=session.files, force=force or is_repeated)
+
+    with session.make_output(address, compression, require_free), make_scratch("tfrkit-output") as scratch:
+        local = os.path.join(scratch, os.path.basename(address))
+        saved = _save(answer, session, local, kind, compression)
+        if kind == "tfrecord":
+            remove_own(address)  # they describe an object that is replaced
+        upload_file(local, address)
+        return replace(saved, output=address)
 
 
 def _save(answer: Answer, session: QuerySession, path: str, kind: FileKind, compression: Compression | None) -> Saved:

@@ -25,7 +25,7 @@ from tfrkit.outputs.dataset import Staging, open_staging
 from tfrkit.outputs.shard import OutputThreads, Tally, Written, add_tallies
 from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import FrameSources
-from tfrkit.passes.shard_tasks import Workers
+from tfrkit.passes.shard_tasks import Finish, Workers
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import Carried
 from tfrkit.sidecars.manifest import NewDataset, NewShard, write_manifest
@@ -177,11 +177,12 @@ class Rewrite:
         with contextlib.ExitStack() as stack:
 
             def stage() -> Staging | RemoteStaging:
-                if self.workers is not None:
-                    stack.enter_context(self.workers.finish())
-                staging = open_staging(target, [*final], sources=self.sources.paths, force=self.options.force)
+                ending = Finish() if self.workers is None else stack.enter_context(self.workers.finish())
+                force = self.options.force or ending.is_repeated
+                staging = open_staging(target, [*final], sources=self.sources.paths, force=force)
                 stack.enter_context(staging)
                 staging.require_space(self._expect_nbytes(compression))
+                ending.begin()
                 return staging
 
             if self.workers is None or on_workers is None:
