@@ -84,6 +84,7 @@ class Limits:
     # Writing.
     flush_nbytes: int = 1 << 18  # large enough for the codec, small enough for the cache
     unsettled_nbytes: int = 32 << 20  # frames held back until a row sets the kind of earlier empty lists
+    dealt_records: int = 1 << 16  # whose parts are looked up at a time while frames are copied
     frame_rows: int = 1 << 13  # rows of a table that become frames at a time
     part_nbytes: int = 1 << 30  # a larger shard is written in parts, which limits the loss if the run is killed
     csv_nbytes: int = 1 << 20  # parsed at a time by the core

@@ -326,6 +326,15 @@ def test_image_that_cannot_be_shown_is_bytes_and_its_cause_once(tmp_path: Path, 
     assert {feature["name"]: feature["show"] for feature in shown["features"]}["image_raw"] == "bytes"
 
 
+def test_image_of_raw_pixels_that_can_be_shown_is_an_image(tmp_path: Path, connect: Connect) -> None:
+    path = str(tmp_path / "even.tfrecord")
+    with tfrkit.Writer(path) as writer:
+        writer.write({"image_raw": bytes([255]) * 192, "height": 8, "width": 8})
+    shown = connect(path).get("/api/record/0").json()
+    assert shown["cause"] is None
+    assert {feature["name"]: feature["show"] for feature in shown["features"]}["image_raw"] == "image"
+
+
 def test_count_of_a_counted_dataset_is_one_event(pictures: str, connect: Connect) -> None:
     assert read_events(connect(pictures), "/api/count") == [
         ("count", {"d": 0, "count": 12, "records": 12, "is_complete": True})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -245,3 +246,17 @@ def test_export_of_raw_pixels_is_png(tmp_path: Path, connect: Connect) -> None:
     made = client.post("/api/export", json={"as": "images", "name": "raw"}).json()
     [file] = Path(made["path"]).iterdir()
     assert file.name == "000000.png" and np.array_equal(np.asarray(Image.open(file)), pixels)
+
+
+def test_figures_count_the_records_of_both_passes() -> None:
+    from tfrkit.view.figures import _Figures
+
+    figures = object.__new__(_Figures)
+    figures._session, figures._num_before = None, 0
+    assert figures.num_read == 0
+    figures._session = SimpleNamespace(scans=[])  # type: ignore[assignment]
+    assert figures.num_read == 0
+    figures._session = SimpleNamespace(scans=[SimpleNamespace(num_read=3), SimpleNamespace(num_read=5)])  # type: ignore[assignment]
+    assert figures.num_read == 5
+    figures._num_before = 12
+    assert figures.num_read == 17

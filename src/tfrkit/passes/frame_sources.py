@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrkit import _native
+from tfrkit._limits import LIMITS
 from tfrkit.batches.ahead import count_ahead
 from tfrkit.container.compression import Compression
 from tfrkit.container.faults import copy_readable
@@ -43,7 +44,6 @@ Put = Callable[[int, memoryview], None]
 
 # Bytes dealt per step: each is read twice, so they should fit into the CPU cache.
 _PIECE_NBYTES = 4 << 20
-_PARTS_AT_ONCE = 1 << 16
 
 
 class Counted(NamedTuple):
@@ -250,14 +250,14 @@ def _deal_stream(
     stream: FrameStream, number: int, parts_of: PartsOf | None, num_parts: int, num_records: int | None
 ) -> Iterator[_Dealt]:
     shard = stream.shard
-    parts, first = np.zeros(_PARTS_AT_ONCE if parts_of is None else 0, np.uint32), 0
+    parts, first = np.zeros(LIMITS.dealt_records if parts_of is None else 0, np.uint32), 0
     taken: _Dealt | None = None
 
     def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
         nonlocal parts, first, taken
         if parts_of is not None and stream.record >= first + len(parts):
             first = stream.record
-            parts = parts_of(number, first, min(first + _PARTS_AT_ONCE, num_records or 0))
+            parts = parts_of(number, first, min(first + LIMITS.dealt_records, num_records or 0))
             if not len(parts):
                 raise StorageError(f"the file changed, it has more than the {num_records} records", shard=shard.name)
         wanted = parts if parts_of is None else parts[stream.record - first :]

@@ -8,8 +8,10 @@ import os
 import pickle
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ import pytest
 import tfrkit as tfr
 from tfrkit import _native
 from tfrkit._limits import LIMITS
-from tfrkit.batches.engine import choose_workers
+from tfrkit.batches.engine import EnginePass, choose_workers
 from tfrkit.batches.fetch import Fetcher
 from tfrkit.codec.columns import BytesColumn, Ragged
 from tfrkit.container.codecs import FORMATS
@@ -794,3 +796,41 @@ def test_pages_of_a_shuffled_pass_are_given_back_at_its_end(tmp_path: Path) -> N
     rows += batches
     assert count_resident(path) < 100  # the last page is not whole
     assert sorted(np.concatenate([batch["n"] for batch in rows])) == list(range(250))
+
+
+class _Hungry:
+    """An engine that waits for the first pieces."""
+
+    first_piece = 0
+
+    def __init__(self, num_wanted: int) -> None:
+        self.num_wanted = num_wanted
+        self.num_pieces = 0
+        self.is_ended = False
+
+    @property
+    def is_hungry(self) -> bool:
+        return self.num_pieces < self.num_wanted
+
+    def add_piece(self, data: bytes, start: int, stop: int) -> None:
+        self.num_pieces += 1
+
+    def end_pieces(self) -> None:
+        self.is_ended = True
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "num_wanted", "is_ready", "num_fed"),
+    # An eighth of 800 bytes may be held.
+    [(45, 0, True, 3), (50, 0, True, 2), (45, 0, False, 0), (45, 2, False, 2), (45, 5, True, 5), (45, 9, True, 6)],
+)
+def test_pieces_are_fed_while_there_is_room_or_the_engine_waits(
+    nbytes: int, num_wanted: int, is_ready: bool, num_fed: int
+) -> None:
+    engine = _Hungry(num_wanted)
+    feeding = object.__new__(EnginePass)
+    feeding._engine = engine  # type: ignore[assignment]
+    feeding._held, feeding._num_dropped, feeding._held_nbytes, feeding._ahead_nbytes = deque(), 0, 0, 800
+    feeding._pieces = iter([SimpleNamespace(nbytes=nbytes, data=b"", start=0, stop=0)] * 6)  # type: ignore[list-item]
+    feeding._feed_pieces(SimpleNamespace(has_next=lambda: is_ready))  # type: ignore[arg-type]
+    assert (engine.num_pieces, engine.is_ended) == (num_fed, num_fed == 6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -12,6 +13,8 @@ import pytest
 
 import tfrkit as tfr
 from tfrkit import sources
+from tfrkit.build import session
+from tfrkit.engines.local import LocalEngine
 from tfrkit.errors import SourceError, StorageError
 from tfrkit.sources import image_features
 
@@ -427,3 +430,24 @@ def test_rows_with_an_attribute_named_scan_are_not_a_source(tmp_path):
 
     tfr.build(Frame([{"scan": 1}, {"scan": 2}]), tmp_path / "out.tfrecord")
     assert [row["scan"] for row in tfr.open(tmp_path / "out.tfrecord")] == [1, 2]
+
+
+# --- workers of a cluster
+
+
+def test_workers_must_see_the_input_and_the_journal(fruit, tmp_path, monkeypatch):
+    class Away(LocalEngine):
+        is_local = False
+
+        def require(self, **needs):
+            required.append(needs)
+
+    required: list[dict] = []
+    monkeypatch.setattr(session, "open_engine", lambda *_, **__: contextlib.nullcontext(Away(1)))
+    monkeypatch.chdir(tmp_path)
+    tfr.build(sources.file_names("in", LABEL), "out")
+    tfr.build([{"x": 1}], "made")  # rows of this process come from no path
+    [seen, unseen] = required
+    assert (seen["sees"], unseen["sees"]) == ([str(tmp_path / "in")], [])
+    assert [len(needs["tokens"]) for needs in required] == [1, 1]
+    assert [needs["is_local"] for needs in required] == [True, True]

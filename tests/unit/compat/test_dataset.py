@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -346,3 +347,10 @@ def test_values_of_a_graph_do_not_mix_with_datasets(digits: str) -> None:
         next(iter(tf.data.TFRecordDataset([node])))
     with pytest.raises(TypeError, match="from outside it"):
         plain(tf.data.Dataset.range(1).map(lambda x: node))
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_windows_are_as_many_as_the_size_says(drops: bool) -> None:
+    for size, count, jump, step in itertools.product(range(8), (1, 2, 3), (1, 2, 3), (1, 2)):
+        windows = tf.data.Dataset.range(size).window(count, shift=jump, stride=step, drop_remainder=drops)
+        assert len(windows) == len(list(windows)), (size, count, jump, step)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tfrkit._limits import LIMITS
 from tfrkit.errors import CorruptRecordError, StorageError
 from tfrkit.passes.frame_sources import FrameRange, deal_frames, deal_range, open_sources
 from tfrkit.progress import Quiet
@@ -61,3 +62,24 @@ def test_damage_is_raised_with_the_command_that_copies_what_is_readable(path: Pa
     with pytest.raises(CorruptRecordError, match="nothing was written") as caught, open_sources(path) as sources:
         deal_frames(sources, None, 1, lambda part, frames: None, Quiet())
     assert f"tfr repair {path}" in str(caught.value)
+
+
+def test_range_reads_no_further_than_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LIMITS, "dealt_records", 2)
+    path = tmp_path / "long.tfrecord"
+    data = write_frames([bytes([number]) for number in range(8)])
+    path.write_bytes(flip(data, len(data) - 1))  # in the last record
+    found: list[bytes] = []
+
+    def put(part: int, frames: memoryview) -> None:
+        found.extend(read_frames(bytes(frames)))
+
+    tally = deal_range(FrameRange(str(path), 0, 4, 8), [4], put, Quiet())
+    assert (tally.num_records, found) == (4, [bytes([number]) for number in range(4)])
+    with pytest.raises(CorruptRecordError):
+        deal_range(FrameRange(str(path), 4, 8, 8), [8], put, Quiet())
+
+
+def test_range_up_to_the_end_of_a_file_that_grew_raises(path: Path) -> None:
+    with pytest.raises(StorageError, match="the file changed, it has more than the 3 records"):
+        deal_range(FrameRange(str(path), 0, 3, 3), [3], lambda part, frames: None, Quiet())

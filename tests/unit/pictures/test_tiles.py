@@ -94,3 +94,23 @@ def test_caption_starts_after_the_mark_of_its_colour() -> None:
         return int((np.asarray(sheet.image) == (200, 0, 0)).all(axis=2).sum())
 
     assert count_marked("W") == count_marked(".") == count_marked("|") > 0
+
+
+def test_caption_is_below_its_picture_and_has_the_number_of_a_record() -> None:
+    def draw(number: int | None, caption: list[Span]) -> tuple[np.ndarray, np.ndarray]:
+        sheet, layout = Sheet(SheetLayout(1, 1, 64)), SheetLayout(1, 1, 64)
+        sheet.put(0, Picture(caption, np.full((64, 64, 3), 9, np.uint8)), number)
+        x, y = layout.locate(0)
+        pixels = np.asarray(sheet.image)[:, x : x + 64]
+        return pixels[y : y + 64], pixels[y + 64 :]
+
+    square, below = draw(None, [])
+    assert (square == 9).all() and (below == PAGE).all()
+    square, below = draw(7, [])
+    assert (square == 9).all() and not (below == PAGE).all()
+    assert not np.array_equal(below, draw(8, [])[1])
+    square, below = draw(None, [Span("Wg", (200, 0, 0))])
+    assert (square == 9).all() and (below[:2] == PAGE).all()
+    mark = np.flatnonzero((below == (200, 0, 0)).all(axis=2).any(axis=1))
+    layout = SheetLayout(1, 1, 64)
+    assert mark[0] == 2 + layout.caption_height // 2 - len(mark) // 2 - 1

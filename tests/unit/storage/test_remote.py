@@ -186,3 +186,14 @@ def test_forked_process_requests_its_own_bytes(store: FakeStore) -> None:
     os.close(sender)
     with open(receiver, "rb") as file:
         assert file.read() == b"1"
+
+
+def test_look_at_the_start_is_kept_when_the_stream_that_had_it_is_taken(store: FakeStore) -> None:
+    reader = open_reader(store)
+    reader.begin(whole=False)
+    assert reader.read_at(0, 100) == DATA[:100]
+    stream = reader.stream(0)
+    store.log.clear()
+    assert reader.read_at(0, 100) == DATA[:100]
+    assert store.log == []
+    stream.close()

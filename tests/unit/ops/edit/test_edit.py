@@ -409,3 +409,11 @@ def test_change_by_another_process_meanwhile_is_not_lost(
         edit(folder, where="id = 17", set={"label": "3"}, in_place=True)
     assert caught.value.hint == "another process changed it meanwhile; run this again"
     assert [row["name"] for row in tfrkit.open(folder) if row["id"] == won] == [b"won"]
+
+
+def test_records_are_dropped_from_every_stretch_of_a_shard(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LIMITS, "dealt_records", 4)
+    made = edit(folder, where="id % 3 = 0", drop=True, in_place=True)
+    assert (made.dropped, made.records) == (13, 25)
+    left = [row["id"] for row in tfrkit.sql(f"select id from '{folder}' order by id")]
+    assert left == [number for number in range(38) if number % 3]
