@@ -49,7 +49,7 @@ list_compilers() {
 make_zig() {
   [ -x .venv-zig/bin/python ] || python3 -m venv .venv-zig || return
   .venv-zig/bin/python -c 'import ziglang' 2>/dev/null ||
-    .venv-zig/bin/python -m pip install --quiet --disable-pip-version-check ziglang || return
+    .venv-zig/bin/python -m pip install --quiet --disable-pip-version-check ziglang==0.17.0 || return
   # CMake wants one program for the compiler and one for each tool.
   printf '#!/bin/sh\nexec "%s" -m ziglang c++ -target %s "$@"\n' "$PWD/.venv-zig/bin/python" "$1" >"$2/zig-c++"
   printf '#!/bin/sh\nexec "%s" -m ziglang ar "$@"\n' "$PWD/.venv-zig/bin/python" >"$2/zig-ar"

@@ -23,6 +23,7 @@ git clone --quiet --no-local . "$clone"
 for name in tools-3.11 tools-3.12; do
   [ ! -e "build/release/$name" ] || { mkdir -p "$clone/build/release"; cp -a "build/release/$name" "$clone/build/release/"; }
 done
+export TFRKIT_PYTHONS=${TFRKIT_PYTHONS:-$root/build/release/pythons}
 cd "$clone"
 
 step "version $version"

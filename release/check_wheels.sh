@@ -48,12 +48,24 @@ try_python() {
 }
 
 echo '== installed, demo'
+versions=(3.11 3.12 3.13 3.14 3.15)
+missing=()
+for version in "${versions[@]}"; do [ -n "$(find_python "$version")" ] || missing+=("$version"); done
+[ ${#missing[@]} = 0 ] || release/debian_pythons.sh "$unpacked" "${missing[@]}" || true
 found=
-for version in 3.11 3.12 3.13 3.14 3.15; do
+for version in "${versions[@]}"; do
   python=$(find_python $version)
   if [ -n "$python" ]; then try_python "$version" "$python"; found+=" $version"; else echo "$version: no such Python here"; fi
 done
 [ -n "$found" ] || fail 'no Python to try'
+
+# A pip of 2020, which the page "When installing or starting fails" quotes.
+echo '== an old pip'
+rm -rf "$work/old-pip"
+"$(find_python 3.11)" -m venv "$work/old-pip"
+"$work/old-pip/bin/python" -m pip install --quiet --disable-pip-version-check pip==20.2.4 2>&1 | { grep -v '^WARNING: Location' || true; }
+said=$("$work/old-pip/bin/python" -m pip install --no-index --no-deps "$dist"/*cp311*manylinux*.whl 2>&1) && fail 'pip 20.2 installed a wheel that it cannot know'
+grep -o 'is not a supported wheel on this platform' <<<"$said" || fail "pip 20.2 printed something else: $said"
 
 echo '== the sdist alone'
 rm -rf "$work/alone" && mkdir -p "$work/alone"
