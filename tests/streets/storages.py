@@ -19,7 +19,8 @@ class Storage:
     """How to store a dataset, and which part of it is opened.
 
     `splits` are names and shares; every split has `shards` files. `address` is what is opened: everything, the last
-    shard of the last split, or a glob of the last split.
+    shard of the last split, or a glob of the last split. With `has_table` its shards are opened by the table of shards,
+    as those of large datasets are.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Storage:
     splits: Mapping[str, float] = field(default_factory=dict)
     shards: int = 1
     address: Literal["all", "shard", "split"] = "all"
+    has_table: bool = False
 
 
 _ALL = (
@@ -41,5 +43,7 @@ _ALL = (
     Storage("shard_usual_gzip", "folder", "gzip", _USUAL, 2, "shard"),
     Storage("split_extra", "folder", "none", _EXTRA, 2, "split"),
     Storage("split_north_gzip", "folder", "gzip", _NORTH, 2, "split"),
+    Storage("folder_table_gzip", "folder", "gzip", _USUAL, 2, has_table=True),
+    Storage("split_table", "folder", "none", _NORTH, 2, "split", has_table=True),
 )
 STORAGES: Mapping[str, Storage] = {storage.name: storage for storage in _ALL}

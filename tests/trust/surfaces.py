@@ -177,7 +177,7 @@ MANIFEST = json.dumps(
 
 
 def table_seeds() -> list[bytes]:
-    return [shard_table.make_table(MANIFEST, fingerprint="f") or b""]
+    return [shard_table.make_table(MANIFEST) or b""]
 
 
 @functools.cache

@@ -21,8 +21,8 @@ from tfrkit.features.rename import rename_schema
 from tfrkit.features.schema import Schema
 from tfrkit.outputs.target import Target
 from tfrkit.sidecars.carry import Carried, collect_carried
-from tfrkit.sidecars.manifest import Manifest, NewDataset, NewShard, write_manifest
-from tfrkit.sidecars.places import INPUTS, MANIFEST, REPORT, SKIPPED
+from tfrkit.sidecars.manifest import Manifest, NewDataset, NewShard, write_manifest, write_shard_table
+from tfrkit.sidecars.places import INPUTS, MANIFEST, REPORT, SKIPPED, TABLE
 from tfrkit.sidecars.write import make_texts
 from tfrkit.sources.base import Facts
 from tfrkit.storage.sync import sync_folder
@@ -68,7 +68,11 @@ def finish_build(
     for name in results:
         _move(index_path(os.path.join(folder, name)), index_path(target.shard(name)))
         _move(os.path.join(folder, name), place_of(target, name))
-    for draft, place in draft_sidecars(target, journal, dataset, sidecars, report):
+    *drafts, manifest = draft_sidecars(target, journal, dataset, sidecars, report)
+    table = os.path.join(journal.sidecars_folder, os.path.basename(TABLE))
+    if not target.is_file and write_shard_table(manifest[0], table):
+        drafts.append((table, target.shard(TABLE)))
+    for draft, place in [*drafts, manifest]:
         _move(draft, place)
     sync_folder(target.folder)
     journal.remove()

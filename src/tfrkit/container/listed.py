@@ -1,16 +1,31 @@
-"""The shards that the manifest of a remote folder lists: opening the folder then needs no listing."""
+"""The shards that the manifest of a folder lists.
+
+Opening a remote folder then needs no listing, and many shards, also of a local folder, are not opened one by one.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, overload
 
+import numpy as np
+
+from tfrkit._limits import LIMITS
 from tfrkit.container.codecs import COMPRESSIONS, Compression
-from tfrkit.container.shard_table import ShardTable, StaleTableError, UnusableTableError, identify_manifest, wants_table
-from tfrkit.errors import SidecarWarning, warn_caller
+from tfrkit.container.shard_table import (
+    ShardTable,
+    StaleTableError,
+    UnusableTableError,
+    identify_manifest,
+    make_table,
+    wants_table,
+)
+from tfrkit.errors import SidecarWarning, StorageError, warn_caller
 from tfrkit.storage.addresses import parse_remote
-from tfrkit.storage.lookup import open_folder, read_file, remember_listed, remember_parsed
+from tfrkit.storage.folders import list_folder
+from tfrkit.storage.lookup import Stamp, open_folder, read_file, remember_listed, remember_parsed, stamp_file
 from tfrkit.storage.objects import Listing
 
 MANIFEST: Final = "tfrkit.json"
@@ -22,9 +37,12 @@ _compressions: dict[str, Compression] = {}
 class ListedNames(Sequence[str]):
     """The addresses of the shards that a table lists, made when they are used."""
 
-    def __init__(self, folder: str, table: ShardTable) -> None:
+    def __init__(self, folder: str, table: ShardTable, prefix: str | None = None, stamp: Stamp | None = None) -> None:
+        """List the shards of a folder; a path is `prefix` and a name. `stamp` is that of a local manifest."""
         self.folder = folder
         self.table = table
+        self.prefix = f"{folder}/" if prefix is None else prefix
+        self.stamp = stamp
 
     def __len__(self) -> int:
         return len(self.table)
@@ -38,7 +56,10 @@ class ListedNames(Sequence[str]):
             return [self[at] for at in range(*number.indices(len(self)))]
         if not -len(self) <= number < len(self):
             raise IndexError(number)
-        return f"{self.folder}/{self.table.name(number % len(self))}"
+        return f"{self.prefix}{self.table.name(number % len(self))}"
+
+    def __iter__(self) -> Iterator[str]:
+        return (f"{self.prefix}{name}" for name in self.table.names())
 
     def __eq__(self, other: object) -> bool:
         return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
@@ -59,7 +80,7 @@ def list_by_manifest(folder: str, *, in_table: bool = False) -> Sequence[str] | 
     if text is None:
         return None
     if in_table and wants_table(text):
-        table = _read_table(base, text)
+        table = _read_table(f"{base}/{TABLE}", text)
         if table is not None and len(table):
             remember_parsed(f"{base}/{MANIFEST}", table)
             if table.head.get("compression") in COMPRESSIONS:
@@ -82,9 +103,67 @@ def list_by_manifest(folder: str, *, in_table: bool = False) -> Sequence[str] | 
     return sorted(f"{base}/{row['name']}" for row in rows)
 
 
-def _read_table(base: str, text: bytes) -> ShardTable | None:
+def list_in_table(paths: Sequence[str]) -> ListedNames | None:
+    """Return local shards as rows of the table of their folder.
+
+    None if they are few, or not all in one folder, or if the manifest there does not list each with its present size,
+    or if one has a manifest of its own.
+    """
+    if len(paths) < 2:
+        return None
+    folder, name = os.path.split(paths[0])
+    prefix = paths[0][: len(paths[0]) - len(name)]
+    place = os.path.join(folder, MANIFEST)
+    try:
+        stamp = stamp_file(place)
+        if stamp[0] < LIMITS.table_text_nbytes or not all(map(_Inside(prefix), paths)):
+            return None
+        own = f".{MANIFEST}"
+        if any(beside.endswith(own) for beside in os.listdir(os.path.join(folder, os.path.dirname(TABLE)))):
+            return None
+        text = read_file(place)
+        listed = list_folder(folder or ".")
+    except (OSError, StorageError):
+        return None
+    table = None if text is None else _load_table(os.path.join(folder, TABLE), text)
+    if table is None or table.head.get("compression") not in COMPRESSIONS:
+        return None
+    names = [path[len(prefix) :] for path in paths]
+    known = table.names()
+    if names != known:
+        rows = {name: number for number, name in enumerate(known)}
+        numbers = [rows.get(name, -1) for name in names]
+        if -1 in numbers:
+            return None
+        table = table.take(np.array(numbers, np.uint64))
+    sizes = dict(zip(listed.names, listed.nbytes.tolist(), strict=True))
+    if [sizes.get(os.fsencode(name)) for name in names] != table.nbytes.tolist():
+        return None
+    return ListedNames(folder, table, prefix, stamp)
+
+
+class _Inside:
+    """Whether a path is that of a file in a folder, by the start of all such paths."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._length = len(prefix)
+
+    def __call__(self, path: str) -> bool:
+        return path.startswith(self._prefix) and path.find(os.sep, self._length) < 0
+
+
+def _load_table(place: str, text: bytes) -> ShardTable | None:
+    """Return the table of a local manifest, from its file or else from the text."""
+    table = _read_table(place, text)
+    if table is None:
+        data = make_table(text)
+        table = None if data is None else ShardTable(data, identify_manifest(text))
+    return table if table is not None and len(table) else None
+
+
+def _read_table(place: str, text: bytes) -> ShardTable | None:
     """Return the table of a manifest, or None. One that cannot be used is a warning: the manifest has the same."""
-    place = f"{base}/{TABLE}"
     data = read_file(place)
     if data is None:
         return None

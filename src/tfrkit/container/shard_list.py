@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tfrkit.container.compression import Compression
-from tfrkit.container.listed import ListedNames, list_listing, recall_compression
+from tfrkit.container.listed import ListedNames, list_listing
 from tfrkit.container.shard_table import ShardTable
 from tfrkit.container.shards import Incomplete, Shard, find_names
 from tfrkit.storage.objects import Listing
@@ -42,7 +42,7 @@ class ShardList(Sequence[Shard]):
         names = find_names(address, incomplete=incomplete)
         if not isinstance(names, ListedNames):
             return cls(Shard.open_all(names))
-        return ListedShards(names, recall_compression(names[0]) or "none", list_listing(names))
+        return ListedShards(names, names.table.head["compression"], list_listing(names))
 
     def __len__(self) -> int:
         return len(self._shards)
@@ -111,7 +111,7 @@ def _reopen(known: list[tuple[str, int | None, Compression, str | None, Listing 
 
 
 class ListedShards(ShardList):
-    """Shards in a store that a table lists; each becomes an object when it is used."""
+    """Shards that a table lists; each becomes an object when it is used."""
 
     def __init__(self, names: ListedNames, compression: Compression, listing: Listing | None) -> None:
         self._names = names
@@ -149,7 +149,7 @@ class ListedShards(ShardList):
             )
             shard = self._made.setdefault(number, shard)
         self._kept[number] = shard
-        # A version that the first request pinned must not be forgotten: such a shard stays.
+        # A version that the first request pinned must not be forgotten, nor the identity of a file that was read.
         if self._listing is not None and len(self._kept) > _MAX_KEPT:
             for old in list(islice(self._kept, _MAX_KEPT // 2)):
                 self._kept.pop(old, None)
@@ -169,7 +169,7 @@ class ListedShards(ShardList):
 
     @property
     def is_remote(self) -> bool:
-        return True
+        return self._names.stamp is None
 
     @property
     def compressions(self) -> set[Compression]:

@@ -1,4 +1,4 @@
-"""The rows of many shards in columns: `_index/shards.bin`, beside the manifest of a dataset in a store.
+"""The rows of many shards in columns: `_index/shards.bin`, beside the manifest of a dataset.
 
 A manifest with 250,000 shards is 55 MB of JSON, which takes seconds and half a gigabyte as Python objects. This file
 has the same rows as arrays, sorted by name. It is made from the text of the manifest and holds its digest, so that it
@@ -27,12 +27,13 @@ All numbers are little-endian:
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
@@ -99,6 +100,8 @@ class ShardTable:
         if _native.crc32c(view[_HEADER_NBYTES:]) != body_crc:
             raise UnusableTableError("a checksum does not match")
         self._data = data
+        self._numbers: UInt64Array | None = None  # in the table of all shards, if this one has some of them
+        self.whole = self
         self.manifest = manifest
         self._columns(view, start, num_shards)
         self._read_head(bytes(view[_HEADER_NBYTES : _HEADER_NBYTES + head_nbytes]))
@@ -163,6 +166,8 @@ class ShardTable:
 
     def etag(self, number: int) -> str | None:
         """Return the ETag of a shard, with quotes, or None."""
+        if self._numbers is not None:
+            number = int(self._numbers[number])
         start = int(self._etag_stops[number - 1]) if number else 0
         found = bytes(self._etags[start : int(self._etag_stops[number])])
         return found.decode("utf-8", "surrogateescape") or None
@@ -186,8 +191,41 @@ class ShardTable:
                 return True
         return False
 
+    def take(self, numbers: UInt64Array) -> ShardTable:
+        """Return a table of the shards with these numbers; `whole` is the table of all."""
+        taken = copy.copy(self)
+        taken._numbers = numbers
+        taken.records, taken.nbytes = self.records[numbers], self.nbytes[numbers]
+        taken.split_codes = self.split_codes[numbers]
+        taken._sha256 = self._sha256.reshape(-1, 32)[numbers].reshape(-1)
+        names = self.names()
+        taken._runs = _find_runs([names[number] for number in numbers.tolist()])
+        taken._starts = [0, *accumulate(run.num for run in taken._runs)]
+        taken.fingerprint = fingerprint_entries(
+            (int(nbytes), taken.sha256(number)) for number, nbytes in enumerate(taken.nbytes)
+        )
+        return taken
+
     def __reduce__(self) -> tuple[object, ...]:
-        return ShardTable, (self._data, self.manifest)
+        return _restore_table, (self._data, self.manifest, self._numbers)
+
+
+def _restore_table(data: bytes, manifest: ManifestId, numbers: UInt64Array | None) -> ShardTable:
+    table = ShardTable(data, manifest)
+    return table if numbers is None else table.take(numbers)
+
+
+def fingerprint_entries(entries: Iterable[tuple[int | None, str | None]]) -> str | None:
+    """Hash the (size, sha256) of the shards as manifests list them, without reading a shard; None if one is unknown.
+
+    It starts with "m", which the fingerprint of the bytes never does.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    for nbytes, sha256 in entries:
+        if nbytes is None or sha256 is None:
+            return None
+        digest.update(f"{nbytes}:{sha256};".encode())
+    return f"m{digest.hexdigest()}"
 
 
 def identify_manifest(text: bytes) -> ManifestId:
@@ -200,12 +238,17 @@ def wants_table(text: bytes) -> bool:
     return len(text) >= LIMITS.table_text_nbytes
 
 
-def make_table(text: bytes, *, fingerprint: str | None) -> bytes | None:
-    """Return the table of a manifest; None if a row has more than a table holds."""
-    content = json.loads(text)
-    rows = sorted(content.pop("shards"), key=lambda row: str(row["name"]))
-    if not all(set(row) <= _KEYS and _is_plain(row) for row in rows):
+def make_table(text: bytes) -> bytes | None:
+    """Return the table of a manifest; None if a row has more, or less, than a table holds."""
+    try:
+        content = json.loads(text)
+        rows = sorted(content.pop("shards"), key=lambda row: str(row["name"]))
+        is_plain = all(set(row) <= _KEYS and _is_plain(row) for row in rows)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
+    if not is_plain:
+        return None
+    fingerprint = fingerprint_entries((row["nbytes"], row.get("sha256")) for row in rows)
     splits = list(dict.fromkeys(row["split"] for row in rows if row.get("split")))
     codes = {name: number for number, name in enumerate(splits, 1)}
     etags = [str(row.get("etag") or "").encode("utf-8", "surrogateescape") for row in rows]

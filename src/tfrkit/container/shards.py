@@ -22,7 +22,7 @@ from tfrkit.container.compression import (
     is_zlib_header,
 )
 from tfrkit.container.identify import describe_foreign, suggest_remedy
-from tfrkit.container.listed import ListedNames, list_by_manifest, recall_compression
+from tfrkit.container.listed import ListedNames, list_by_manifest, list_in_table, recall_compression
 from tfrkit.container.names import is_shard_name, resembles_shard_name
 from tfrkit.errors import (
     Hint,
@@ -347,6 +347,10 @@ def find_names(address: Address | Iterable[Address], *, incomplete: Incomplete, 
             return shards
     else:
         shards = _list_shards(paths)
+        listed = list_in_table(shards) if in_table else None
+        if listed is not None and not listed.table.has_gaps:
+            return listed
+        shards = shards if listed is None else listed
     if incomplete != "ignore":
         for found in find_incomplete_sets(shards):
             if len(found.paths) > 1 or found.paths[0] not in _list_named(address):
@@ -368,19 +372,23 @@ def find_named_shards(address: Address | Iterable[Address]) -> tuple[list[str], 
 def _list_shards(paths: Iterable[str]) -> list[str]:
     """Replace each folder among the paths by the shards in it."""
     shards: list[str] = []
+    folders: dict[str, None] = {}
     for path in paths:
         if has_scheme(path):
             shards += _list_remote(path)
             continue
         if not os.path.isdir(path):
             shards.append(path)
+            if path != "-":
+                folders[os.path.dirname(path)] = None
             continue
         require_no_change(path)
         inside = [file for file in walk_folder(path) if looks_like_shard(file)]
         if not inside:
             raise _refuse_folder(path)
         shards += inside
-    for folder in dict.fromkeys(os.path.dirname(path) for path in shards if path != "-" and not has_scheme(path)):
+        folders |= dict.fromkeys(file.rpartition(os.sep)[0] for file in inside)
+    for folder in folders:
         require_no_change(folder)
     return shards
 

@@ -12,8 +12,8 @@ from tfrkit.container.index import INDEX_FOLDER, index_path
 from tfrkit.container.shards import looks_like_shard
 from tfrkit.errors import ContainerError, StorageError
 from tfrkit.outputs.target import Target, require_output
-from tfrkit.sidecars.manifest import Manifest, read_manifest
-from tfrkit.sidecars.places import MANIFEST, list_own
+from tfrkit.sidecars.manifest import Manifest, read_manifest, write_shard_table
+from tfrkit.sidecars.places import MANIFEST, TABLE, list_own
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.local import require_space
@@ -92,6 +92,13 @@ class Staging:
 
         If a step fails, the previous ones are undone.
         """
+        has_table = (
+            not self.target.is_file
+            and MANIFEST in sidecars
+            and write_shard_table(self.path(MANIFEST), self.path(TABLE))
+        )
+        if has_table:
+            sidecars = [TABLE, *sidecars]
         try:
             if self._is_fresh:
                 self._temporary.place(self._place)

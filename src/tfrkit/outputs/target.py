@@ -13,7 +13,6 @@ from tfrkit.container.names import refuse_foreign_suffix, strip_output_suffix
 from tfrkit.errors import Hint, Step, StorageError
 from tfrkit.sidecars.manifest import Manifest
 from tfrkit.sidecars.places import INPUTS, REPORT, SKIPPED, TABLE, own_path
-from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import describe_os_error
 
 
@@ -85,7 +84,7 @@ class Target:
         """Return the paths of all files of the dataset, by its manifest, except the manifest itself."""
         shards = [self.shard(name) for name in manifest.entries]
         names = [*sorted(manifest.files), REPORT, SKIPPED]
-        tables = [self.shard(TABLE)] if has_scheme(self.folder) and not self.is_file else []
+        tables = [] if self.is_file else [self.shard(TABLE)]
         return [*shards, *map(index_path, shards), *map(self.sidecar, names), self.inputs, *tables]
 
     def require_writable(self) -> None:

@@ -33,17 +33,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from tfrkit._version import VERSION
 from tfrkit.container.shard_table import ShardTable, make_table, wants_table
+from tfrkit.container.shard_table import fingerprint_entries as fingerprint_entries
 from tfrkit.errors import ContainerError
 from tfrkit.features.schema import Schema
 from tfrkit.features.schema_json import from_json, to_json
-from tfrkit.storage.lookup import UnusableFileError, recall_parsed
+from tfrkit.storage.local import LocalWriter
+from tfrkit.storage.lookup import UnusableFileError, read_file, recall_parsed
 from tfrkit.storage.text_files import format_json, read_json, write_json
 
 _FORMAT = "tfrkit.dataset"
@@ -262,25 +264,21 @@ def add_versions(text: bytes, stored_at: str, etags: Mapping[str, str | None]) -
     return format_json({**content, "stored_at": stored_at.rstrip("/")}).encode("utf-8", "surrogateescape")
 
 
+def write_shard_table(manifest: str, place: str) -> bool:
+    """Write the table of a local manifest, if its shards are many; return whether it was written."""
+    text = read_file(manifest)
+    table = None if text is None else make_shard_table(text)
+    if table is None:
+        return False
+    with LocalWriter(place, make_folders=True) as writer:
+        writer.write(table)
+        writer.commit()
+    return True
+
+
 def make_shard_table(text: bytes) -> bytes | None:
     """Return the table of the shards of a manifest, if they are many; see `container.shard_table`."""
-    if not wants_table(text):
-        return None
-    rows = sorted(json.loads(text)["shards"], key=lambda row: str(row["name"]))
-    return make_table(text, fingerprint=fingerprint_entries((row.get("nbytes"), row.get("sha256")) for row in rows))
-
-
-def fingerprint_entries(entries: Iterable[tuple[int | None, str | None]]) -> str | None:
-    """Hash the (size, sha256) of the shards as manifests list them, without reading a shard; None if one is unknown.
-
-    It starts with "m", which the fingerprint of the bytes never does.
-    """
-    digest = hashlib.blake2b(digest_size=8)
-    for nbytes, sha256 in entries:
-        if nbytes is None or sha256 is None:
-            return None
-        digest.update(f"{nbytes}:{sha256};".encode())
-    return f"m{digest.hexdigest()}"
+    return make_table(text) if wants_table(text) else None
 
 
 def read_manifest(path: str) -> Manifest | None:
@@ -290,8 +288,11 @@ def read_manifest(path: str) -> Manifest | None:
         content = table.head if isinstance(table, ShardTable) else read_json(path)
     except UnusableFileError as error:
         raise ContainerError(f"manifest cannot be used, {error.what}", shard=path) from None
-    if content is None:
-        return None
+    return None if content is None else check_manifest(path, content, table if isinstance(table, ShardTable) else None)
+
+
+def check_manifest(path: str, content: object, table: ShardTable | None) -> Manifest:
+    """Return a manifest that was parsed elsewhere. Raises `ContainerError` if it is no manifest, or a newer one."""
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise ContainerError(f"manifest expected format {_FORMAT!r}, version {_VERSION}", shard=path)
     if content.get("version") != _VERSION:
@@ -301,7 +302,7 @@ def read_manifest(path: str) -> Manifest | None:
             shard=path,
             hint="it was written by another release: pip install -U tfrkit",
         )
-    return Manifest(path, content, table if isinstance(table, ShardTable) else None)
+    return Manifest(path, content, table)
 
 
 def _hash_plan(content: object) -> str:

@@ -30,11 +30,19 @@ from tfrkit.features.labels import LabelMap, read_charset, read_class_map
 from tfrkit.features.schema import Schema, describe_type, find_mismatches, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.orders.split_names import find_splits
-from tfrkit.sidecars.manifest import Manifest, ShardEntry, entry_at, fingerprint_entries, read_manifest
+from tfrkit.sidecars.manifest import Manifest, ShardEntry, check_manifest, entry_at, fingerprint_entries, read_manifest
 from tfrkit.sidecars.places import CHARSET, CLASS_FILES, FEATURES, INFO, MANIFEST, own_path
 from tfrkit.sidecars.tfds_files import TfdsFolder, read_tfds_folder
 from tfrkit.storage.addresses import has_scheme
-from tfrkit.storage.lookup import UnusableFileError, ask_ahead, is_file, list_names, measure_file, recall_version
+from tfrkit.storage.lookup import (
+    UnusableFileError,
+    ask_ahead,
+    is_file,
+    list_names,
+    measure_file,
+    recall_version,
+    stamp_file,
+)
 from tfrkit.storage.text_files import read_text
 
 STDIN = "-"
@@ -176,7 +184,7 @@ class Sidecars:
         if not isinstance(self.paths, ListedNames):
             return None
         manifest = self.folder_manifest(self.paths.folder)
-        return None if manifest is None or manifest.table is not self.paths.table else manifest.table
+        return None if manifest is None or manifest.table is not self.paths.table.whole else self.paths.table
 
     @property
     def listed_fingerprint(self) -> str | None:
@@ -216,11 +224,21 @@ class Sidecars:
     def _load_manifest(self, path: str) -> Manifest | None:
         if path not in self._manifests:
             try:
-                self._manifests[path] = read_manifest(path)
+                self._manifests[path] = self._recall_manifest(path) or read_manifest(path)
             except ContainerError as error:
                 self._manifests[path] = None
                 self.report(path, error.what)
         return self._manifests[path]
+
+    def _recall_manifest(self, path: str) -> Manifest | None:
+        """Return the manifest of a local folder whose shards were found by a table of it, unless it was replaced."""
+        names = self.paths
+        if not isinstance(names, ListedNames) or names.stamp is None or path != os.path.join(names.folder, MANIFEST):
+            return None
+        with contextlib.suppress(OSError):
+            if stamp_file(path) == names.stamp:
+                return check_manifest(path, names.table.head, names.table.whole)
+        return None
 
     def report(self, path: str, what: str) -> None:
         """Add a problem: a sidecar that cannot be used."""

@@ -59,6 +59,16 @@ def measure_file(path: str) -> int:
     return found.nbytes
 
 
+Stamp = tuple[int, int, int]
+"""Size of a local file, when it was changed (ns), and its number on the disk."""
+
+
+def stamp_file(path: str) -> Stamp:
+    """Return what tells a local file from another one under its name. Raises OSError."""
+    info = os.stat(path)
+    return info.st_size, info.st_mtime_ns, info.st_ino
+
+
 def recall_version(path: str) -> str | None:
     """Return the version of an object that was found, without a request; None for a file, or if it is not known."""
     if not has_scheme(path):

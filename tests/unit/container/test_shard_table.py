@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import random
 import struct
@@ -22,10 +23,17 @@ from tfrkit.container.shard_table import (
     ShardTable,
     StaleTableError,
     UnusableTableError,
+    fingerprint_entries,
     identify_manifest,
     make_table,
 )
-from tfrkit.errors import IncompleteSetWarning, SidecarWarning, StorageError
+from tfrkit.errors import (
+    IncompleteSetWarning,
+    SidecarWarning,
+    StaleIndexWarning,
+    StorageError,
+    UnlistedShardWarning,
+)
 from tfrkit.testing.fake_store import FakeStore, use_fake_store
 
 HOW: Any = {"splits": {"train": 0.75, "test": 0.25}, "jobs": 1}
@@ -61,12 +69,13 @@ MIXED = [
 @pytest.mark.parametrize("names", [["x"], MIXED, numbered("d-train.tfrecord", range(200_000, 200_300), 250_000)])
 def test_table_has_the_rows_of_its_manifest(names: list[str]) -> None:
     text = make_manifest(names)
-    data = make_table(text, fingerprint="m1")
+    data = make_table(text)
     assert data is not None
     table = pickle.loads(pickle.dumps(ShardTable(data, identify_manifest(text))))
     content = json.loads(text)
     rows = sorted(content.pop("shards"), key=lambda row: row["name"])
-    assert table.head == content and table.fingerprint == "m1"
+    facts = [(row["nbytes"], row.get("sha256")) for row in rows]
+    assert table.head == content and table.fingerprint == fingerprint_entries(facts)
     assert table.names() == [row["name"] for row in rows]
     assert table.records.tolist() == [row["records"] for row in rows]
     assert table.nbytes.tolist() == [row["nbytes"] for row in rows]
@@ -79,7 +88,7 @@ def test_table_has_the_rows_of_its_manifest(names: list[str]) -> None:
 
 def test_table_that_is_not_whole_is_refused() -> None:
     text = make_manifest(MIXED[140:])
-    data = make_table(text, fingerprint=None)
+    data = make_table(text)
     assert data is not None
     known = identify_manifest(text)
     for at in range(len(data)):
@@ -104,13 +113,13 @@ def test_table_that_is_not_whole_is_refused() -> None:
 def test_rows_that_a_table_cannot_hold_give_none(change: dict[str, Any]) -> None:
     content = json.loads(make_manifest(["x", "y"]))
     content["shards"][0].update(change)
-    assert make_table(json.dumps(content).encode(), fingerprint=None) is None
+    assert make_table(json.dumps(content).encode()) is None
 
 
 def forge(change: dict[str, Any]) -> tuple[bytes, bytes]:
     """A manifest, and a table with another head and right checksums."""
     text = make_manifest(["x"])
-    data = make_table(text, fingerprint=None)
+    data = make_table(text)
     assert data is not None
     fields = list(_HEADER.unpack_from(data))
     head = json.loads(data[80 : 80 + fields[4]])
@@ -225,4 +234,137 @@ def test_forced_build_replaces_the_table(store: FakeStore, monkeypatch: pytest.M
 )
 def test_table_knows_whether_its_sets_are_whole(names: list[str], has_gaps: bool) -> None:
     text = make_manifest(names)
-    assert ShardTable(make_table(text, fingerprint="m1") or b"", identify_manifest(text)).has_gaps == has_gaps
+    assert ShardTable(make_table(text) or b"", identify_manifest(text)).has_gaps == has_gaps
+
+
+# -- on a disk ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def local(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder with two equal datasets, many/data with a table and few/data without."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    tfrkit.build(ROWS, tmp_path / "few" / "data", shards=12, **HOW)
+    monkeypatch.setattr(LIMITS, "table_text_nbytes", 0)
+    tfrkit.build(ROWS, tmp_path / "many" / "data", shards=12, **HOW)
+    return tmp_path
+
+
+def ask_all(address: str | Path, monkeypatch: pytest.MonkeyPatch, *, has_table: bool) -> list[Any]:
+    monkeypatch.setattr(LIMITS, "table_text_nbytes", 0 if has_table else 1 << 30)
+    ds = tfrkit.open(address)
+    assert isinstance(ds._set.shards, ListedShards) == has_table
+    found: list[Any] = [len(ds), [os.path.basename(path) for path in ds.files], ds.schema.names, list(ds)]
+    found += [[ds[number] for number in (0, 7, -3)], ds._set.sidecars.splits, ds._set.sidecars.split_names]
+    found += [[batch["number"].tolist() for batch in ds.shuffle(seed=3).batch(50)], ds._set.fingerprint]
+    found += [ds._set.sidecars.listed_fingerprint, ds._set.sidecars.counts, ds._set.sidecars.fits]
+    copy = pickle.loads(pickle.dumps(ds))
+    return [*found, len(copy), list(copy)]
+
+
+@pytest.mark.parametrize("pattern", ["", "data-t*", "data-train*", "data-test*", "*-0000[1-5]-of-*"])
+@pytest.mark.parametrize("has_file", [True, False])
+def test_local_shards_of_a_table_read_as_those_without(
+    local: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, has_file: bool
+) -> None:
+    folder = local / "many" / "data"
+    assert (folder / "_index" / "shards.bin").exists()
+    assert not (local / "few" / "data" / "_index" / "shards.bin").exists()
+    if not has_file:  # the table is then made of the manifest
+        (folder / "_index" / "shards.bin").unlink()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IncompleteSetWarning)
+        found = ask_all(folder / pattern, monkeypatch, has_table=True)
+        assert found == ask_all(folder / pattern, monkeypatch, has_table=False)
+        assert found == ask_all(local / "few" / "data" / pattern, monkeypatch, has_table=False)
+
+
+def test_local_names_are_those_that_were_given(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(local / "many" / "data")
+    for address in ("data-*", ".", "../data", "..//data/", f"{local}/many//data"):
+        listed = tfrkit.open(address)
+        assert isinstance(listed._set.shards, ListedShards)
+        with monkeypatch.context() as patch:
+            patch.setattr(LIMITS, "table_text_nbytes", 1 << 30)
+            assert listed.files == tfrkit.open(address).files
+        assert len(list(listed)) == 600
+
+
+def test_local_shard_that_does_not_fit_its_manifest_is_reported(local: Path) -> None:
+    folder = local / "many" / "data"
+    path = sorted(folder.glob("data-train*"))[3]
+    num_old = len(tfrkit.open(path))
+    path.write_bytes(path.read_bytes() * 2)
+    ds = tfrkit.open(folder)
+    assert not isinstance(ds._set.shards, ListedShards)
+    with pytest.warns(StaleIndexWarning):
+        assert len(ds) == 600 + num_old
+    assert any("as tfrkit.json says" in note for note in ds._set.sidecars.notes)
+
+
+def test_local_shard_that_is_not_listed_or_is_missing_is_noticed(local: Path) -> None:
+    folder = local / "many" / "data"
+    shards = sorted(folder.glob("data-train*"))
+    (folder / "more.tfrecord").write_bytes(shards[0].read_bytes())
+    with pytest.warns(UnlistedShardWarning, match=r"more\.tfrecord"):
+        assert not isinstance(tfrkit.open(folder)._set.shards, ListedShards)
+    (folder / "more.tfrecord").unlink()
+    shards[2].unlink()
+    with pytest.warns(IncompleteSetWarning, match="00002"):
+        ds = tfrkit.open(folder)
+    assert isinstance(ds._set.shards, ListedShards)
+    assert len(ds) == len(list(ds)) < 600
+
+
+def test_local_manifest_that_was_replaced_is_read_again(local: Path) -> None:
+    folder = local / "many" / "data"
+    ds = tfrkit.open(folder)
+    content = json.loads((folder / "tfrkit.json").read_text())
+    (folder / "tfrkit.json").write_text(json.dumps({**content, "name": "other"}))
+    assert ds._set.sidecars.name == "other"
+    again = tfrkit.open(folder)
+    assert (again._set.sidecars.name, len(again)) == ("other", 600)
+
+
+def test_local_manifest_of_another_version_is_not_used(local: Path) -> None:
+    folder = local / "many" / "data"
+    content = json.loads((folder / "tfrkit.json").read_text())
+    (folder / "tfrkit.json").write_text(json.dumps({**content, "version": 2}))
+    ds = tfrkit.open(folder)
+    assert len(ds) == 600
+    [note] = ds._set.sidecars.notes
+    assert "manifest is of version 2" in note
+
+
+def test_change_in_place_removes_the_table(local: Path) -> None:
+    folder = local / "many" / "data"
+    tools.append(folder, local / "few" / "data", in_place=True, split="train")
+    assert not (folder / "_index" / "shards.bin").exists()
+    assert len(tfrkit.open(folder)) == 1200
+
+
+def test_outputs_of_other_verbs_have_a_table(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = local / "out"
+    tools.reshard(local / "few" / "data", out, shards=5)
+    table = (out / "_index" / "shards.bin").read_bytes()
+    assert len(tfrkit.open(out)) == 600
+    tools.reshard(local / "few" / "data", out, shards=6, force=True)
+    assert (out / "_index" / "shards.bin").read_bytes() != table
+    assert isinstance(tfrkit.open(out)._set.shards, ListedShards)
+    monkeypatch.setattr(LIMITS, "table_text_nbytes", 1 << 20)
+    tools.reshard(local / "few" / "data", out, shards=6, force=True)
+    assert not (out / "_index" / "shards.bin").exists()
+    tfrkit.build(ROWS, local / "many" / "data", shards=2, force=True, **HOW)
+    assert not (local / "many" / "data" / "_index" / "shards.bin").exists()
+
+
+def test_local_shard_with_a_manifest_of_its_own_is_described_by_it(local: Path) -> None:
+    folder = local / "many" / "data"
+    first = sorted(folder.glob("data-*"))[0]
+    tools.convert(first, local / "one" / first.name)
+    (folder / "_index" / f"{first.name}.tfrkit.json").write_bytes(
+        (local / "one" / "_index" / f"{first.name}.tfrkit.json").read_bytes()
+    )
+    ds = tfrkit.open(folder)
+    assert not isinstance(ds._set.shards, ListedShards)
+    assert ds._set.sidecars.source_kind == "convert"

@@ -63,8 +63,14 @@ def test_files_are_those_of_a_local_folder_and_the_manifest_is_last(
 def test_one_object_is_written_after_its_sidecars(store: FakeStore, source: Path, tmp_path: Path) -> None:
     merge(source, tmp_path / "out" / "x.tfrecord.gz")
     merge(source, "s3://bucket/x.tfrecord.gz")
-    assert store.objects == read_folder(tmp_path / "out")
-    assert writes(store)[-1] == "x.tfrecord.gz"
+    whole = read_folder(tmp_path / "out")
+    manifest = "_index/x.tfrecord.gz.tfrkit.json"
+    etags = {"x.tfrecord.gz": store.version_of("x.tfrecord.gz")}
+    whole[manifest] = add_versions(whole[manifest], "s3://bucket", etags)
+    assert store.objects == whole
+    # The manifest is there before the object, and once more with its version.
+    assert manifest in writes(store)[:-2]
+    assert writes(store)[-2:] == ["x.tfrecord.gz", manifest]
 
 
 def test_shard_leaves_the_disk_as_soon_as_it_is_uploaded(

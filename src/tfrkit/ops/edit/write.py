@@ -28,7 +28,7 @@ from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import FrameSources, deal_frames
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.sidecars.manifest import ShardChange, update_manifest
-from tfrkit.sidecars.places import INFO, MANIFEST
+from tfrkit.sidecars.places import INFO, MANIFEST, TABLE
 from tfrkit.sidecars.update import list_sidecars, update_info
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import ByteSource, explain_os_error
@@ -170,7 +170,7 @@ class Change:
             for name in sorted(texts, key=lambda name: os.path.basename(name).endswith(MANIFEST)):
                 write_text(change.path(name), texts[name])
                 change.put(name)
-            for name in left_out:
+            for name in [*left_out, TABLE]:  # the table is made of the old manifest
                 change.remove(name)
             self.sources.close()
             change.commit()
