@@ -38,17 +38,37 @@ def test_stats_give_no_names_to_numbers_that_have_two(clash: list[Path]) -> None
     assert [one["name"] for one in found["classes"]] == [None, None]
 
 
-@pytest.mark.parametrize("verb", ["merge", "reshard"])
-def test_verbs_give_no_names_to_numbers_that_have_two(clash: list[Path], tmp_path: Path, verb: str) -> None:
-    out = tmp_path / ("both.tfrecord" if verb == "merge" else "both")
-    shards = [] if verb == "merge" else ["--shards", 1]
-    run_tfr(verb, *clash, "-o", out, *shards)
-    assert tfr.open(out).schema[LABEL].classes is None
+VERBS = {
+    "merge": ["-o", "both.tfrecord"],
+    "reshard": ["-o", "both/", "--shards", 1],
+    "shuffle": ["-o", "both/"],
+    "split": ["-o", "both/", "--split", "train=.5,test=.5"],
+    "convert": ["-o", "both/"],
+    "sample": ["-o", "both.tfrecord", "-n", 2],
+    "build tfrecord": ["-o", "both/"],
+}
 
 
-@pytest.mark.parametrize("verb", ["merge", "reshard"])
-def test_verbs_report_labels_that_mean_different_classes(clash: list[Path], tmp_path: Path, verb: str) -> None:
-    out = tmp_path / ("both.tfrecord" if verb == "merge" else "both")
-    shards = [] if verb == "merge" else ["--shards", 1]
-    ran = run_tfr(verb, *clash, "-o", out, *shards, codes=(0, 1, 2, 3))
-    assert LABEL in ran.stderr and "cat" in ran.stderr
+@pytest.mark.parametrize("verb", VERBS)
+def test_verbs_refuse_labels_that_mean_different_classes(clash: list[Path], tmp_path: Path, verb: str) -> None:
+    words = [tmp_path / word if str(word).startswith("both") else word for word in VERBS[verb]]
+    ran = run_tfr(*verb.split(), *clash, *words, codes=(3,))
+    assert f"class 0 of feature '{LABEL}' is 'dog' here and 'cat' in the other files" in ran.stderr
+    assert f"--classes '{LABEL}=names.txt'" in ran.stderr
+    assert not list(tmp_path.glob("both*"))
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "append"])
+def test_verbs_take_both_after_renumbering(clash: list[Path], tmp_path: Path, verb: str) -> None:
+    """The way that the message names, with every class under its own name afterwards."""
+    (tmp_path / "names.txt").write_text("fish\ncat\ndog\n")
+    renumbered = [tmp_path / f"new{number}" for number in range(2)]
+    for old, new in zip(clash, renumbered, strict=True):
+        run_tfr("convert", old, "-o", f"{new}/", "--classes", f"{LABEL}={tmp_path / 'names.txt'}")
+    words = [tmp_path / word if str(word).startswith("both") else word for word in VERBS.get(verb, ["-o", "both/"])]
+    run_tfr(*verb.split(), *renumbered, *words)
+    ds = tfr.open(next(path for path in (tmp_path / "both", tmp_path / "both.tfrecord") if path.exists()))
+    assert ds.schema[LABEL].classes == ("fish", "cat", "dog")
+    assert len(ds) == (2 if verb == "sample" else 4)
+    for row in ds:
+        assert ds.schema[LABEL].classes[row[LABEL]] == row["image/class/text"].decode()

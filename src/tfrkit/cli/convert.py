@@ -1,4 +1,4 @@
-"""`tfr convert`: change compression, or drop, rename and convert features."""
+"""`tfr convert`: change compression, or drop, rename, convert and renumber features."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ HELP = f"""Rewrite files with another compression or other features.
 \b
   tfr convert in.tfrecord -o out.tfrecord --compression gzip
   tfr convert data/ -o small/ --drop image --rename lable=label --cast label=int64
+  tfr convert data/ -o renumbered/ --classes label=all-names.txt
 
 One file goes to a file, several into a folder under their own names. Without edits the bytes of records do not
 change. With edits, the other features are copied unchanged; --cast turns numbers into text (bytes) and
-back, and refuses a value that does not fit the new kind. gzip and zlib are compressed on all cores, as one stream
-that TensorFlow reads; it does not read xz and zstd.
+back, and refuses a value that does not fit the new kind. --classes gives every class the id that its name has in the
+file, so that datasets with different class lists can be put together; ids without names get them. gzip and zlib are
+compressed on all cores, as one stream that TensorFlow reads; it does not read xz and zstd.
 
 {JSON_HELP}
 """
@@ -41,6 +43,16 @@ Cast = Annotated[
     typer.Option("--cast", metavar="FEATURE=KIND,...", help="Kinds are bytes, float, int64.", show_default=False),
 ]
 
+ClassFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--classes",
+        metavar="FEATURE=FILE,...",
+        help="New class names in the order of their ids, or a label map .pbtxt.",
+        show_default=False,
+    ),
+]
+
 
 def run(
     paths: Paths,
@@ -49,6 +61,7 @@ def run(
     keep: Keep = None,
     rename: Rename = None,
     cast: Cast = None,
+    classes: ClassFiles = None,
     *,
     how: Rewriting,
     on: OnCluster,
@@ -64,6 +77,7 @@ def run(
         keep=split_names(keep) if keep else None,
         rename=parse_pairs(rename, "--rename"),
         cast=parse_pairs(cast, "--cast"),
+        classes=parse_pairs(classes, "--classes"),
         how=how,
         on=on,
     )

@@ -20,10 +20,11 @@ HELP = f"""Change or drop records for which a condition is true.
   tfr edit data/ --drop --where 'width < 16' --dry-run
 
 Conditions and values are DuckDB's SQL over the features of a record, as in tfr sql; names that are more than
-letters, digits and _ go in double quotes ("image/height"). A class can be given by its name: label = 'cat'.
-A value has to fit the feature: its kind, its number of values, its classes. A number that float32 would round, such
-as 0.1, is refused until a cast says so: 'score = 0.1::float'. Without --where all records match. Unchanged records
-keep their bytes, and in changed ones only the set features change.
+letters, digits and _ go in double quotes ("image/height"). --set takes a class by its name: label = 'cat'; in a
+condition its name is in another column: label_name = 'cat'. A value has to fit the feature: its kind, its number of
+values, its classes. A number that float32 would round, such as 0.1, is refused until a cast says so:
+'score = 0.1::float'. Without --where all records match. Unchanged records keep their bytes, and in changed ones only
+the set features change.
 
 {PLACE_HELP}
 

@@ -1,4 +1,4 @@
-"""Drops, renames and casts features of a record; everything else is unchanged.
+"""Drops, renames, casts and renumbers features of a record; everything else is unchanged.
 
 The record is parsed only down to the entries of its maps. Kept entries are copied byte for byte, in place; so are
 unknown fields.
@@ -31,7 +31,11 @@ _KIND_FIELDS = {"bytes": 1, "float": 2, "int64": 3}
 _ENTRY_TAG = _KEY_TAG = 1 << 3 | DELIMITED
 _VALUE_TAG = 2 << 3 | DELIMITED
 
-_Action = Literal["copy", "drop", "cast"]
+_Action = Literal["copy", "drop", "change"]
+
+
+class ClassError(SchemaError):
+    """A record has a class id without a new one."""
 
 
 @dataclass
@@ -43,19 +47,26 @@ class RecordEditor:
         keep: If not None, all other names are left out.
         rename: Old name to new name.
         cast: Old name to the kind that its values are cast to.
+        renumber: Old name to the new class id of each old one. Raises `SchemaError` for an id that is not in it.
     """
 
     drop: Collection[str] = ()
     keep: Collection[str] | None = None
     rename: Mapping[str, str] = field(default_factory=dict)
     cast: Mapping[str, CastKind] = field(default_factory=dict)
+    renumber: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
     _actions: dict[bytes, _Action] = field(default_factory=dict, repr=False)
 
     @property
     def named(self) -> list[str]:
         """All names in the edits."""
-        return list(dict.fromkeys([*self.drop, *(self.keep or ()), *self.rename, *self.cast]))
+        return list(dict.fromkeys([*self.drop, *(self.keep or ()), *self.rename, *self.cast, *self.renumber]))
+
+    @property
+    def changes_values(self) -> bool:
+        """Whether values change, not only names."""
+        return bool(self.cast or self.renumber)
 
     def edit(self, record: Record) -> Record:
         """Return the edited record. Raises `CodecError` for a record that is not an Example."""
@@ -97,7 +108,7 @@ class RecordEditor:
                 raise SchemaError(
                     f"two features would be called {show_name(new)}: {show_name(names[new])} and {show_name(name)}"
                 )
-            if new == name and name not in self.cast:
+            if new == name and name not in self.cast and name not in self.renumber:
                 out.append(message[start:stop])
             else:
                 out.append(delimit(1, self._edit_entry(entry, name, new, is_list=is_list)))
@@ -134,10 +145,9 @@ class RecordEditor:
                     continue
                 out.append(message[copied:start])
                 copied = stop
-                if action == "cast":
-                    name = decode_name(key)
-                    cast = (_cast_list if is_list else _cast_feature)(message[value_start:stop], self.cast[name], name)
-                    out.append(delimit(1, delimit(1, key) + delimit(2, cast)))
+                if action == "change":
+                    changed = self._change_value(message[value_start:stop], decode_name(key), is_list=is_list)
+                    out.append(delimit(1, delimit(1, key) + delimit(2, changed)))
         except IndexError:
             return None
         out.append(message[copied:])
@@ -146,7 +156,7 @@ class RecordEditor:
     def _choose_action(self, key: bytes) -> _Action:
         name = decode_name(key)
         self.seen.add(name)
-        action: _Action = "cast" if name in self.cast else "copy"
+        action: _Action = "change" if name in self.cast or name in self.renumber else "copy"
         if name in self.drop or (self.keep is not None and name not in self.keep):
             action = "drop"
         self._actions[key] = action
@@ -154,44 +164,59 @@ class RecordEditor:
 
     def _edit_entry(self, entry: bytes, name: str, new: str, *, is_list: bool) -> bytes:
         out = [delimit(1, encode_name(new))]
-        kind = self.cast.get(name)
+        is_changed = name in self.cast or name in self.renumber
         values = []
         for number, wire_type, start, value_start, stop in split_fields(entry):
             if number == 1 and wire_type == DELIMITED:
                 continue
-            if number == 2 and wire_type == DELIMITED and kind is not None:
+            if number == 2 and wire_type == DELIMITED and is_changed:
                 values.append(entry[value_start:stop])
             else:
                 out.append(entry[start:stop])
-        if kind is not None and values:
+        if is_changed and values:
             # Protobuf merges a message in several pieces by concatenation.
-            value = b"".join(values)
-            out.append(delimit(2, _cast_list(value, kind, name) if is_list else _cast_feature(value, kind, name)))
+            out.append(delimit(2, self._change_value(b"".join(values), name, is_list=is_list)))
         return b"".join(out)
 
+    def _change_value(self, message: bytes, name: str, *, is_list: bool) -> bytes:
+        """Change a Feature, or every Feature of a FeatureList."""
+        if not is_list:
+            return self._change_feature(message, name)
+        out = []
+        for number, wire_type, start, value_start, stop in split_fields(message):
+            if number == 1 and wire_type == DELIMITED:
+                out.append(delimit(1, self._change_feature(message[value_start:stop], name)))
+            else:
+                out.append(message[start:stop])
+        return b"".join(out)
 
-def _cast_list(message: bytes, kind: CastKind, name: str) -> bytes:
-    """Cast every Feature of a FeatureList."""
-    out = []
-    for number, wire_type, start, value_start, stop in split_fields(message):
-        if number == 1 and wire_type == DELIMITED:
-            out.append(delimit(1, _cast_feature(message[value_start:stop], kind, name)))
-        else:
-            out.append(message[start:stop])
-    return b"".join(out)
+    def _change_feature(self, message: bytes, name: str) -> bytes:
+        """Cast or renumber a Feature; a Feature without a kind is unchanged."""
+        # The core reads whole records, so wrap this feature in one.
+        record = delimit(1, delimit(1, delimit(1, b"x") + delimit(2, message)))
+        read = _native.read_message("example", record)
+        if isinstance(read, _native.Fault):
+            raise WireError(f"feature {show_name(name)} is not a well-formed message")
+        assert read[0] is not None
+        [(_, kind, values)] = read[0]
+        if kind is None:
+            return message
+        if name in self.renumber:
+            return _renumber_classes(message, name, kind, values, self.renumber[name])
+        return message if kind == self.cast[name] else _cast_values(name, kind, values, self.cast[name])
 
 
-def _cast_feature(message: bytes, kind: CastKind, name: str) -> bytes:
-    """Cast a Feature to another kind; a Feature without a kind is unchanged."""
-    # The core reads whole records, so wrap this feature in one.
-    record = delimit(1, delimit(1, delimit(1, b"x") + delimit(2, message)))
-    read = _native.read_message("example", record)
-    if isinstance(read, _native.Fault):
-        raise WireError(f"feature {show_name(name)} is not a well-formed message")
-    assert read[0] is not None
-    [(_, old, values)] = read[0]
-    if old is None or old == kind:
-        return message
+def _renumber_classes(message: bytes, name: str, kind: str, values: list[Any], new_ids: Mapping[int, int]) -> bytes:
+    if kind != "int64":
+        raise FeatureKindError(f"feature {show_name(name)} expected class ids, got {kind}")
+    unknown = next((value for value in values if value not in new_ids), None)
+    if unknown is not None:
+        raise ClassError(f"class {unknown} of feature {show_name(name)} is not in the new classes")
+    changed = [new_ids[value] for value in values]
+    return message if changed == values else encode_feature("int64", changed)
+
+
+def _cast_values(name: str, old: str, values: list[Any], kind: CastKind) -> bytes:
     convert = _CONVERSIONS[old, kind]
     try:
         return encode_feature(kind, [convert(value) for value in values])

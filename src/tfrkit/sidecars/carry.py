@@ -9,6 +9,7 @@ from typing import Any
 
 from tfrkit.sidecars.places import FEATURES, INFO, LABEL_FILES, TFDS_LABELS
 from tfrkit.sidecars.read import STDIN, Sidecars
+from tfrkit.sidecars.same_classes import require_same_classes
 from tfrkit.storage.lookup import UnusableFileError, glob_names
 from tfrkit.storage.text_files import read_text
 
@@ -35,13 +36,14 @@ class Carried:
 
 
 def collect_carried(sidecars: Sidecars) -> Carried:
-    """Collect the sidecars to copy with these shards."""
+    """Collect the sidecars to copy with these shards. Raises `SchemaError` if a class id has two names in them."""
     carried = Carried()
     groups: dict[str, list[str]] = {}
     for path in sidecars.paths:
         if path != STDIN:
             groups.setdefault(os.path.dirname(path), []).append(path)
     beside = [Sidecars(paths) for paths in groups.values()]
+    require_same_classes([*beside, sidecars] if len(beside) > 1 else [sidecars])
     for name in LABEL_FILES:
         _add_agreed(carried, carried.labels, name, [_read(one, one.find_file(name)) for one in beside])
     described = [one if one.is_tfds(0) else None for one in beside]
@@ -59,7 +61,6 @@ def collect_carried(sidecars: Sidecars) -> Carried:
     called = {one.name for one in beside} | {info["name"] for info in infos if info and info.get("name")}
     called.discard(None)
     carried.name = str(called.pop()) if len(called) == 1 else None
-    _ = sidecars.classes  # adds a note if a class id has two names
     carried.notes = list(dict.fromkeys([*carried.notes, *(note for one in [sidecars, *beside] for note in one.notes)]))
     return carried
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
@@ -59,6 +60,17 @@ class SidecarProblem(NamedTuple):
         return f"{self.what} - at {self.path}"
 
 
+@dataclass(frozen=True)
+class ClassClash:
+    """A class id that has two names; `path` is the sidecar, or the shard, with the second."""
+
+    feature: str
+    number: int
+    one: str
+    other: str
+    path: str
+
+
 class Sidecars:
     """The sidecars of some shards. Each is read once, on first use."""
 
@@ -66,6 +78,7 @@ class Sidecars:
         self.paths: Sequence[str] = paths if isinstance(paths, ListedNames) else list(paths)
         self._problems: dict[SidecarProblem, None] = {}
         self._warned: set[SidecarProblem] = set()
+        self._clash: ClassClash | None = None
         self._manifests: dict[str, Manifest | None] = {}
         self._listed: dict[str, frozenset[str]] = {}
         self._tfds: dict[str, TfdsFolder] = {}
@@ -403,6 +416,8 @@ class Sidecars:
         clash = next(((number, one, other) for number, (one, other) in pairs if one != other), None)
         if clash is not None:
             number, one, other = clash
+            if number < min(len(classes), len(others)):
+                self._clash = self._clash or ClassClash(name, number, one, other, path)
             self.report(
                 path,
                 f"class names of feature {show_name(name)} differ, {number} is {show_name(other)} here and "
@@ -431,6 +446,12 @@ class Sidecars:
                 if spec is not None and spec.classes is not None:
                     found[name] = spec.classes
         return found
+
+    @property
+    def class_clash(self) -> ClassClash | None:
+        """The first class id with two names in the sidecars of these shards, if any."""
+        _ = self.classes
+        return self._clash
 
     @cached_property
     def class_file(self) -> LabelMap | None:

@@ -21,6 +21,7 @@ from tfrkit.container.seekable import SeekableInflate
 from tfrkit.container.shards import Shard, find_shards, note_missing_shards
 from tfrkit.errors import ContainerError, SourceError
 from tfrkit.sidecars.read import Sidecars
+from tfrkit.sidecars.same_classes import require_same_classes
 from tfrkit.sources.base import Items, RecordReader, Scan, fingerprint_file
 from tfrkit.sources.split_files import FileSplits
 from tfrkit.storage.memory import MemoryReader
@@ -78,6 +79,7 @@ class TFRecords:
         table = np.stack([np.concatenate(offsets), np.concatenate(stops)]) if paths else np.empty((2, 0), np.int64)
         np.save(os.path.join(scratch, "frames.npy"), table)
         sidecars = Sidecars(paths)
+        require_same_classes([sidecars])
         split = FileSplits(sidecars.paths, sidecars.split_names, sidecars.splits, keep=self.split_names)
         splits = None if split.numbers is None else np.repeat(split.numbers, counts).astype(np.int64)
         notes += split.notes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
 
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.survey import find_schema
@@ -29,6 +28,7 @@ from tfrkit.orders.split_names import find_nearest_split, find_splits
 from tfrkit.passes.frame_sources import FrameSources, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.read import Sidecars
+from tfrkit.sidecars.same_classes import require_same_classes
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.resolve import Address, show_address
 
@@ -166,24 +166,8 @@ def _require_fitting(sources: FrameSources, added: FrameSources) -> None:
             shard=first,
             hint=hint,
         )
-    _require_same_names(sources.sidecars, added.sidecars)
+    require_same_classes([sources.sidecars, added.sidecars])
     _require_classes(wanted, sources, added)
-
-
-def _require_same_names(old: Sidecars, new: Sidecars) -> None:
-    """Raise if both sides have class names and a class number means different classes."""
-    pairs = [(name, classes, new.classes[name]) for name, classes in old.classes.items() if name in new.classes]
-    if old.class_file is not None and new.class_file is not None:
-        pairs.append(("label", old.class_file.names, new.class_file.names))
-    for feature, classes, others in pairs:
-        for number, (one, other) in enumerate(zip_longest(classes, others)):
-            if one is not None and other is not None and one != other:
-                raise SchemaError(
-                    f"class {number} of feature {show_name(feature)} is {show_name(one)} in the dataset and "
-                    f"{show_name(other)} in the new files",
-                    shard=new.paths[0],
-                    hint=f"renumber them first: tfr edit --set '{feature} = ...'",
-                )
 
 
 def _require_classes(schema: Schema, sources: FrameSources, added: FrameSources) -> None:

@@ -1,4 +1,4 @@
-"""Rewrite files with another compression, or with features dropped, renamed or cast."""
+"""Rewrite files with another compression, or with features dropped, renamed, cast or renumbered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrkit import _native
-from tfrkit.codec.edit_record import CAST_KINDS, CastKind, RecordEditor
+from tfrkit.codec.edit_record import CAST_KINDS, CastKind, ClassError, RecordEditor
 from tfrkit.container.codecs import CompressionWord, Level, read_compression
 from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.container.records import FrameStream, Policy
@@ -30,6 +30,7 @@ from tfrkit.features.rename import rename_schema
 from tfrkit.features.schema import Schema, decode_name, describe_missing, encode_name, map_specs
 from tfrkit.features.spec import Spec
 from tfrkit.ops.reshape.layout import choose_name
+from tfrkit.ops.reshape.new_classes import find_new_classes, rename_classes, replace_class_files
 from tfrkit.ops.reshape.on_workers import WorkerOutputs
 from tfrkit.ops.reshape.outputs import Outputs, OutShard
 from tfrkit.ops.reshape.rewrite import STDOUT, Rewrite, Rewritten, WriteOptions
@@ -55,6 +56,7 @@ def convert(
     keep: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
     cast: Mapping[str, CastKind] | None = None,
+    classes: Mapping[str, str | Sequence[str]] | None = None,
     force: bool = False,
     incomplete: bool = False,
     jobs: int | None = None,
@@ -77,6 +79,8 @@ def convert(
         keep: Features to keep; all others are dropped.
         rename: Maps old feature names to new ones.
         cast: Maps features to their new kind: "bytes" (numbers as text), "float" or "int64".
+        classes: Maps features to their new class names, in the order of their ids: a list, or a file as for `build`.
+            Ids are renumbered by name. A feature without class names keeps its ids and gets the names.
         force: Replace existing files.
         incomplete: Continue if shards of a set are missing.
         jobs: Compression threads; with an engine, tasks at a time.
@@ -86,10 +90,13 @@ def convert(
     """
     cluster = choose_cluster(engine, engine_address, jobs)
     options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
-    editor = _make_editor(drop, keep, rename or {}, cast or {})
+    editor = _make_editor(drop, keep, rename or {}, cast or {}, classes or {})
     path = show_address(output)
     with open_sources(address, incomplete=incomplete) as sources, connect_if(cluster) as workers:
         carried = collect_carried(sources.sidecars)
+        new_classes = {name: find_new_classes(name, names, sources.sidecars) for name, names in (classes or {}).items()}
+        editor.renumber = {name: new.ids for name, new in new_classes.items()}
+        replace_class_files(carried, new_classes)
         is_folder = len(sources.paths) > 1 or os.path.isdir(path) or path.endswith(os.sep)
         if is_folder and Target(path).is_file:
             raise misuse(
@@ -97,16 +104,18 @@ def convert(
                 Step("name a folder: {output}", output=f"{path}/"),
                 "or put them together first: tfr merge",
             )
-        recipe = {
+        recipe: dict[str, Any] = {
             "compression": options.compression,
             "drop": [*drop],
             "rename": dict(rename or {}),
             "cast": dict(cast or {}),
         }
         recipe["keep"] = None if keep is None else [*keep]
+        if new_classes:
+            recipe["classes"] = {name: [*new.labels.names] for name, new in new_classes.items()}
         job = Rewrite("convert", sources, carried, options, recipe, workers=workers)
         if editor.named:
-            job.edit_schema = lambda schema: edit_schema(schema, editor)
+            job.edit_schema = lambda schema: edit_schema(rename_classes(schema, new_classes), editor)
         sources.begin(options.progress)
 
         def feed(outputs: Outputs) -> Tally:
@@ -170,16 +179,22 @@ def _cast_spec(spec: Spec, kind: CastKind | None) -> Spec:
 
 
 def _make_editor(
-    drop: Sequence[str], keep: Sequence[str] | None, rename: Mapping[str, str], cast: Mapping[str, CastKind]
+    drop: Sequence[str],
+    keep: Sequence[str] | None,
+    rename: Mapping[str, str],
+    cast: Mapping[str, CastKind],
+    classes: Mapping[str, object],
 ) -> RecordEditor:
     for name, kind in cast.items():
         if kind not in CAST_KINDS:
             raise ValueError(f"cast of {name!r} expected one of {', '.join(CAST_KINDS)}, got {kind!r}")
-    gone = {*drop} & {*rename, *cast, *(keep or ())}
+    gone = {*drop} & {*rename, *cast, *classes, *(keep or ())}
     if keep is not None:
-        gone |= {*rename, *cast} - {*keep}
+        gone |= {*rename, *cast, *classes} - {*keep}
     if gone:
         raise ValueError(f"feature {sorted(gone)[0]!r} is left out and cannot be edited or kept as well")
+    if both := {*cast} & {*classes}:
+        raise ValueError(f"feature {sorted(both)[0]!r} expected a new kind or new classes, got both")
     names = [*rename.values()]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -236,7 +251,7 @@ def _edit_frames(sources: FrameSources, editor: RecordEditor, outputs: Outputs, 
             if quick is not None:
                 edited, num_frames, after, fault = quick.edit_frames(data, start, stop, _EDITED_NBYTES, "all")
             if not num_frames and fault is None:
-                # Records that the native editor cannot edit: all if values are cast, else the next one.
+                # Records that the native editor cannot edit: all if values change, else the next one.
                 max_frames = 4096 if quick is None else 1
                 records, after, fault = _native.read_frames(data, start, stop, max_frames, _EDITED_NBYTES, "all")
                 edited = frame_records(_edit_records(records, editor, shard, stream, start))
@@ -254,8 +269,8 @@ def _edit_frames(sources: FrameSources, editor: RecordEditor, outputs: Outputs, 
 
 
 def _make_quick_editor(editor: RecordEditor) -> _native.FrameEditor | None:
-    """Return the native editor, which can drop and rename only; None if values are cast."""
-    if editor.cast:
+    """Return the native editor, which can drop and rename only; None if values change."""
+    if editor.changes_values:
         return None
     return _native.FrameEditor(
         [encode_name(name) for name in editor.drop],
@@ -287,6 +302,8 @@ def _edit_records(
 def _advise(error: CodecError | SchemaError) -> str:
     if isinstance(error, FeatureKindError):
         return Hint(Step("leave the feature out: {drop}", drop=[...]))
+    if isinstance(error, ClassError):
+        return "add it to the new classes, or drop these records first: tfr edit --drop --where ..."
     if isinstance(error, SchemaError):
         return Hint(Step("choose another name: {rename}", rename=...))
     return "without edits records are copied as they are"

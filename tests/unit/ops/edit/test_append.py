@@ -144,7 +144,7 @@ def test_classes_have_to_be_the_same(tmp_path: Path) -> None:
 
     dataset = build("d", [0, 1], ("cat", "dog"))
     assert append(dataset, build("same", [1, 0], ("cat", "dog")), tmp_path / "both").added == 2
-    with pytest.raises(SchemaError, match="class 0 of feature 'label' is 'cat' in the dataset and 'dog' in the new"):
+    with pytest.raises(SchemaError, match="class 0 of feature 'label' is 'dog' here and 'cat' in the other files"):
         append(dataset, build("other", [1, 0], ("dog", "cat")), in_place=True)
     with tfrkit.Writer(tmp_path / "out.tfrecord") as writer:
         writer.write({"label": 0})

@@ -86,6 +86,53 @@ def test_features_are_dropped_renamed_and_cast(source: Path, tmp_path: Path) -> 
     assert rows == [{"class": number % 3, "size": number} for number in range(50)]
 
 
+def test_ids_without_names_keep_their_numbers_and_get_names(source: Path, tmp_path: Path) -> None:
+    convert(source, tmp_path / "out.tfrecord", classes={"label": ["cat", "dog", "fish"]})
+    assert (tmp_path / "out.tfrecord").read_bytes() == source.read_bytes()
+    assert tfrkit.open(tmp_path / "out.tfrecord").schema["label"].classes == ("cat", "dog", "fish")
+    with pytest.raises(SchemaError, match="class 2 of feature 'label' is not in the new classes - at .*, record 2"):
+        convert(source, tmp_path / "few.tfrecord", classes={"label": ["cat", "dog"]})
+    assert not (tmp_path / "few.tfrecord").exists()
+
+
+@pytest.mark.parametrize("rename", [None, {"label": "kind"}], ids=["", "renamed"])
+def test_ids_follow_their_names_into_new_classes(source: Path, tmp_path: Path, rename: dict[str, str] | None) -> None:
+    convert(source, tmp_path / "named.tfrecord", classes={"label": ["cat", "dog", "fish"]})
+    convert(
+        tmp_path / "named.tfrecord",
+        tmp_path / "out.tfrecord",
+        classes={"label": ["ant", "fish", "dog", "cat"]},
+        rename=rename,
+    )
+    ds = tfrkit.open(tmp_path / "out.tfrecord")
+    name = "kind" if rename else "label"
+    assert ds.schema[name].classes == ("ant", "fish", "dog", "cat")
+    assert [row[name] for row in ds] == [[3, 2, 1][number % 3] for number in range(50)]
+
+
+def test_new_classes_of_boxes_start_where_the_old_ones_start(tmp_path: Path) -> None:
+    """Ids of detection datasets start at 1; the files of names follow, and gaps stay gaps."""
+    schema = tfrkit.Schema({"ids": tfrkit.Spec("int64", (None,), classes=("unused 0", "cat", "dog"))})
+    tfrkit.build([{"ids": [1, 2, 1]}, {"ids": [2]}], tmp_path / "in", schema=schema)
+    (tmp_path / "in" / "classes.txt").write_text("1:cat\n2:dog\n")
+    (tmp_path / "in" / "label_map.pbtxt").write_text("item { id: 1 name: 'cat' }\nitem { id: 2 name: 'dog' }\n")
+    convert(tmp_path / "in", f"{tmp_path}/out/", classes={"ids": ["dog", "cow", "cat"]})
+    ds = tfrkit.open(tmp_path / "out")
+    assert [row["ids"].tolist() for row in ds] == [[3, 1, 3], [1]]
+    assert ds.schema["ids"].classes == ("unused 0", "dog", "cow", "cat")
+    assert (tmp_path / "out" / "classes.txt").read_text() == "1:dog\n2:cow\n3:cat\n"
+    assert "id: 3\n  name: 'cat'" in (tmp_path / "out" / "label_map.pbtxt").read_text()
+
+
+def test_classes_of_what_holds_no_ids_are_refused(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(FeatureKindError, match="feature 'size' expected class ids, got bytes - at .*, record 0"):
+        convert(source, tmp_path / "out.tfrecord", classes={"size": ["a"]})
+    with pytest.raises(ValueError, match="feature 'label' expected a new kind or new classes, got both"):
+        convert(source, tmp_path / "out.tfrecord", classes={"label": ["a"]}, cast={"label": "bytes"})
+    with pytest.raises(MissingFeatureError, match="no feature 'lable', did you mean 'label'"):
+        convert(source, tmp_path / "out.tfrecord", classes={"lable": ["a", "b", "c"]})
+
+
 def test_kept_features_are_copied_as_they_are(source: Path, tmp_path: Path) -> None:
     convert(source, tmp_path / "out.tfrecord", keep=["label", "image", "size"])
     assert (tmp_path / "out.tfrecord").read_bytes() == source.read_bytes()
