@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,19 @@ def ask_sql_names(made: Made, folder: Path) -> Facts:
             if found != feature.classes[label]:
                 problems.append(f"{name}_name of {label} is {found!r}, expected {feature.classes[label]!r}")
     return Facts(problems=problems[:2])
+
+
+def ask_sql_places(made: Made, folder: Path) -> Facts:
+    """File and split of each record, and the counts by split; one without a split is NULL."""
+    answer = _run("sql", f"select _record, _file, _split from '{made.path}' order by _record")
+    names = [column["name"] for column in answer["columns"]]
+    rows = [row if isinstance(row, Mapping) else dict(zip(names, row, strict=True)) for row in answer["rows"]]
+    expected = [len(shard.records) for shard in made.shards if shard.records]
+    found = [len(list(group)) for _, group in groupby(rows, lambda row: row["_file"])]
+    problems = [] if found == expected else [f"files have {found} records, expected {expected}"]
+    problems += [f"no file {row['_file']}" for row in rows[:1] if not Path(row["_file"]).is_file()]
+    splits = Counter(row["_split"] for row in rows if row["_split"] is not None)
+    return Facts(count=len(rows), splits=splits, problems=problems)
 
 
 def ask_sql_count(made: Made, folder: Path) -> Facts:

@@ -79,6 +79,7 @@ ASKERS: dict[str, Asker] = {
     "cat": Asker(ask_commands.ask_cat, ("cat",)),
     "sql": Asker(ask_commands.ask_sql, ("sql",)),
     "sql_names": Asker(ask_commands.ask_sql_names, ("sql",)),
+    "sql_places": Asker(ask_commands.ask_sql_places, ("sql",)),
     "sql_count": Asker(ask_commands.ask_sql_count, ("sql",)),
     "diff": Asker(ask_commands.ask_diff, ("diff",)),
     "head": Asker(ask_commands.ask_head, ("head",), is_heavy=True),

@@ -97,6 +97,23 @@ def test_numbers_in_a_condition_are_those_of_the_records(tmp_path: Path, connect
     assert read_ids(client, select(client, "sort=id&order=desc"))[17:22] == [12, 11, 9, 8, 7]
 
 
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_files_and_splits_in_a_condition_are_those_of_the_dataset(
+    is_damaged: bool, tmp_path: Path, connect: Connect
+) -> None:
+    paths = [write(tmp_path / f"{name}.tfrecord") for name in ("data-test", "data-train")]
+    lost = 2 * is_damaged
+    for path in paths[:lost]:
+        flip_payload(path, 10)
+    client = connect(str(tmp_path))
+    for where in ("_split = 'train'", "_file like '%train.tfrecord'", "_split = 'train' and id >= 0"):
+        events = dict(read_events(client, f"/api/select?where={quote(where)}"))
+        assert events["sample"]["matched"] == events["exact"]["count"] == 30 - is_damaged
+        items = client.get(f"/api/rows?sel={events['exact']['sel']}").json()["rows"]
+        assert {row["record"] for row in items} <= set(range(30, 60))
+    assert read_events(client, "/api/select?where=_split%20is%20null")[-1][1]["count"] == 0
+
+
 def test_sample_numbers_are_those_of_the_dataset(tmp_path: Path, connect: Connect) -> None:
     path = str(tmp_path / "a.tfrecord")
     with tfrkit.Writer(path) as writer:

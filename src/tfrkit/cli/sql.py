@@ -26,7 +26,8 @@ query names are decoded; count(*) reads headers only. Names that are more than l
 quotes: "image/height". Bytes that are UTF-8 text in every sampled record are VARCHAR and compare with 'text',
 others are BLOB; several values are a list; an absent feature is NULL. A SequenceExample is two structs:
 context.name, feature_lists.frame. Records that are not Examples have the column record. _record is the number of a
-record in its table, from 0; label_name is the class name of label, if classes.txt or the schema has names.
+record in its table, from 0, _file its file, _split its split or NULL: columns to name, no part of *. label_name is
+the class name of label, if classes.txt or the schema has names.
 The query cannot access other files or the network. It may use half of the memory of this process, or
 --memory; what does not fit goes to the folder for temporary files (TMPDIR), up to half of the free space there.
 

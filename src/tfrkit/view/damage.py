@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from tfrkit._types import Int64Array
+from tfrkit.batches.shard_set import ShardSet
 from tfrkit.container.records import Finding
 from tfrkit.errors import CodecError, ContainerError, SchemaError, TfrkitError
 from tfrkit.ops.query.scan import QueryPolicy
@@ -43,6 +44,10 @@ class SkipDamage(QueryPolicy):
         rows = np.arange(first_row, first_row + num_rows, dtype=np.int64)
         rows_before = np.array(self._left_out, np.int64) - np.arange(len(self._left_out))
         return rows + np.searchsorted(rows_before, rows, side="right")
+
+    def numbered(self, shard_set: ShardSet) -> ShardSet:
+        assert self.opened is not None
+        return self.opened.shard_set
 
 
 def query_sound(

@@ -116,6 +116,11 @@ class Opened:
         self.schema = find_schema(self._set.shards, self._set.policy, sidecars=self.sidecars, surveyed=surveyed)
         self.sidecars.warn()
 
+    @property
+    def shard_set(self) -> ShardSet:
+        """The shards whose records are numbered: all of them if they are counted, without the broken ones."""
+        return self._set
+
     # ---- counting ------------------------------------------------------------------------------------------------
 
     @property

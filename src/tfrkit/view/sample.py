@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit._types import Int64Array
+from tfrkit.batches.shard_set import ShardSet
 from tfrkit.errors import ContainerError, WireError
 from tfrkit.ops.choose_records import choose_records
 from tfrkit.ops.edit.search import RecordSearch
@@ -31,6 +32,11 @@ _PROBED = 16
 @dataclass
 class _SampleRows(QueryPolicy):
     numbers: Items | None = None
+    opened: Opened | None = None
+
+    def numbered(self, shard_set: ShardSet) -> ShardSet:
+        assert self.opened is not None
+        return self.opened.shard_set
 
     def number_rows(self, first_row: int, num_rows: int) -> Int64Array:
         assert self.numbers is not None
@@ -66,7 +72,7 @@ class Sample:
 
     def new_policy(self) -> QueryPolicy:
         """Return the policy of a query of these records: its numbers are those of the dataset."""
-        return _SampleRows("none", numbers=self.numbers)
+        return _SampleRows("none", numbers=self.numbers, opened=self._opened)
 
     def _make(self) -> None:
         with self._lock:

@@ -20,9 +20,10 @@ from tfrkit.ops.edit.edit import drop_records, note_empty
 from tfrkit.ops.edit.query import miss_feature
 from tfrkit.ops.edit.write import Change
 from tfrkit.ops.query.errors import quote_name
+from tfrkit.ops.query.places import RECORD_COLUMN
 from tfrkit.ops.query.query import QuerySession
 from tfrkit.ops.query.scan import QueryTable
-from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS
+from tfrkit.ops.query.text import STRUCTS
 from tfrkit.passes.frame_sources import FrameSources
 from tfrkit.passes.walk import walk_frames
 from tfrkit.progress import Progress, Quiet

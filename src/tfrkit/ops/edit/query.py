@@ -16,9 +16,10 @@ from tfrkit.features.spec import Spec
 from tfrkit.ops.edit.values import Classes, EncodeValue, make_encoder
 from tfrkit.ops.query.engine import get_engine, import_duckdb
 from tfrkit.ops.query.errors import QueryPart, to_query_error
+from tfrkit.ops.query.places import RECORD_COLUMN
 from tfrkit.ops.query.query import QuerySession
 from tfrkit.ops.query.scan import RAW_COLUMN, QueryTable
-from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS, parse_sql
+from tfrkit.ops.query.text import STRUCTS, parse_sql
 from tfrkit.sidecars.read import Sidecars
 
 TABLE = "tfrkit_dataset"

@@ -13,9 +13,10 @@ from tfrkit.errors import QueryError
 from tfrkit.ops.edit.query import TABLE, compose_query
 from tfrkit.ops.query.engine import get_engine, import_duckdb
 from tfrkit.ops.query.errors import QueryPart
+from tfrkit.ops.query.places import RECORD_COLUMN
 from tfrkit.ops.query.query import QuerySession
 from tfrkit.ops.query.scan import QueryPolicy
-from tfrkit.ops.query.text import RECORD_COLUMN, parse_query
+from tfrkit.ops.query.text import parse_query
 
 
 def compose_condition(where: str | None) -> tuple[str, list[QueryPart]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfrkit._limits import LIMITS
@@ -20,8 +20,9 @@ from tfrkit.errors import Hint, QueryError
 from tfrkit.ops.query.engine import get_engine, import_duckdb
 from tfrkit.ops.query.errors import read_facts, to_query_error
 from tfrkit.ops.query.partials import PARTIALS, CutQuery, cut_aggregates, cut_rows
+from tfrkit.ops.query.places import PLACE_COLUMNS, SPLIT_COLUMN
 from tfrkit.ops.query.scan import KnownTable, QueryTable, quote_table
-from tfrkit.ops.query.text import RECORD_COLUMN, ParsedQuery, parse_query
+from tfrkit.ops.query.text import ParsedQuery, parse_query
 from tfrkit.passes.frame_sources import measure_on
 from tfrkit.passes.shard_tasks import Workers
 
@@ -69,7 +70,7 @@ class QueryTask:
                         raise scan.error from None
                     facts = read_facts(error)
                     facts.pop("position", None)  # in a text that the user did not write
-                    columns = [*table.columns, (RECORD_COLUMN, RECORD_COLUMN)]
+                    columns = [*table.columns, *((name, name) for name in PLACE_COLUMNS)]
                     raise to_query_error(facts, self.text, columns=columns) from None
                 tick(scan.num_read, 0, 0)
                 return rows
@@ -169,18 +170,19 @@ def _make_tasks(
     counts = table.shard_set.records.known_counts
     if counts is None:
         counts = [count.num_records for count in measure_on(workers, table.files)]
+    splits = table.shard_set.sidecars.split_names if parsed.names_column(SPLIT_COLUMN) else repeat(None)
     return [
         QueryTask(
             path,
             name,
             parsed.text,
             cut.partial,
-            table.know(first),
+            table.know(first, split),
             session.is_everything,
             verify,
             LIMITS.gathered_nbytes,
         )
-        for path, first in zip(table.files, accumulate(counts, initial=0), strict=False)
+        for path, first, split in zip(table.files, accumulate(counts, initial=0), splits, strict=False)
     ]
 
 

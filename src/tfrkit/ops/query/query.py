@@ -21,8 +21,9 @@ from tfrkit.feeds.arrow_layout import NOT_TEXT
 from tfrkit.ops.query.engine import defer_signals, get_engine, import_duckdb
 from tfrkit.ops.query.errors import QueryPart, quote_name, read_facts, to_query_error
 from tfrkit.ops.query.limits import QueryWatch, parse_memory, parse_timeout
+from tfrkit.ops.query.places import PLACE_COLUMNS
 from tfrkit.ops.query.scan import QueryPolicy, QueryTable, TableScan, show_as
-from tfrkit.ops.query.text import RECORD_COLUMN, ParsedQuery, fold_name, hide_numbers, parse_query
+from tfrkit.ops.query.text import ParsedQuery, fold_name, hide_places, parse_query
 from tfrkit.ops.query.values import cell_to_json, name_uniquely
 from tfrkit.passes.shard_tasks import OnEngine, VerbEngine, choose_cluster, connect_if, refuse_pipes
 from tfrkit.storage.local import NamedFile
@@ -60,7 +61,8 @@ def sql(
 
     A feature is a column: text is VARCHAR, other bytes are BLOB, several values are a list. A SequenceExample is two
     structs, `context` and `feature_lists`. Records that are not Examples have the column `record`. `_record` is the
-    number of a record in its table, from 0. If class names are known, `label_name` is the name of the class in `label`.
+    number of a record in its table, from 0, `_file` its file, `_split` its split; none of them is part of `*`. If class
+    names are known, `label_name` is the name of the class in `label`.
 
     Args:
         query: One SELECT. Names with characters other than letters, digits and _ go in double quotes: `"image/height"`.
@@ -235,8 +237,8 @@ class QuerySession:
         self._options = (text, sorted(binary), infer, verify)
         self._before_output: Callable[[], None] | None = None
         self._open_tables(given, binary, verify)
-        if not any(table.has_column(RECORD_COLUMN) for table in self.tables.values()):
-            self._text = hide_numbers(self.connection, self.parsed)
+        hidden = [name for name in PLACE_COLUMNS if not any(table.has_column(name) for table in self.tables.values())]
+        self._text = hide_places(self.connection, self.parsed, hidden)
 
     @property
     def files(self) -> list[str]:
@@ -397,12 +399,15 @@ class QuerySession:
             if hasattr(content, "__arrow_c_stream__"):
                 self._objects[name] = content
                 continue
+            shown = None
             if content == "-":
                 if self._cluster is not None:
                     refuse_pipes([content])
-                content = self._spool_stdin()
+                content, shown = self._spool_stdin(), content
             try:
-                self.tables[name] = QueryTable(content, verify=verify, infer=self._infer, policy=self._policy)
+                self.tables[name] = QueryTable(
+                    content, verify=verify, infer=self._infer, policy=self._policy, shown=shown
+                )
             except StorageError as error:
                 if not name.isidentifier() or os.path.exists(name):
                     raise
@@ -476,7 +481,7 @@ class QuerySession:
         if text != self.parsed.text or (self._text != text and self._relation is not None):
             facts.pop("position", None)  # in a text that the user did not write
         columns = [column for table in self.tables.values() for column in table.columns]
-        columns += [(RECORD_COLUMN, RECORD_COLUMN)] if columns else []
+        columns += [(name, name) for name in PLACE_COLUMNS if columns]
         named = [column.name for table in self.tables.values() for column in table.class_columns]
         hint = None
         # DuckDB reports a type ("Conversion", "Binder") and no code: only the message says which error it is.

@@ -17,14 +17,15 @@ from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.records import FrameStream, Policy, read_records
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import QueryError
-from tfrkit.features.arrow_schema import ArrowField, ArrowType, escape_name
+from tfrkit.features.arrow_schema import ArrowField, escape_name
 from tfrkit.features.schema import Schema, map_specs, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.feeds.arrow import ArrowStream
 from tfrkit.feeds.arrow_layout import Node, lay_out_columns
 from tfrkit.ops.query.engine import defer_signals
 from tfrkit.ops.query.errors import quote_name
-from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS, ParsedQuery, fold_name
+from tfrkit.ops.query.places import PLACE_COLUMNS, RECORD_COLUMN, ShardPlaces, place_fields
+from tfrkit.ops.query.text import STRUCTS, ParsedQuery, fold_name
 from tfrkit.passes.walk import walk_frames
 from tfrkit.storage.resolve import Address
 
@@ -53,13 +54,14 @@ class ClassColumn:
 class KnownTable:
     """What a worker of a cluster is given to know of a whole table, of which it reads one file.
 
-    `first_record` is the number of the file's first record in the table.
+    `first_record` is the number of the file's first record in the table, `split` the split of the file.
     """
 
     schema: Schema
     is_raw: bool
     class_columns: tuple[ClassColumn, ...]
     first_record: int
+    split: str | None
 
 
 class QueryPolicy(Policy):
@@ -68,6 +70,10 @@ class QueryPolicy(Policy):
     def number_rows(self, first_row: int, num_rows: int) -> Int64Array:
         """Return the record numbers of the last rows of this pass."""
         return np.arange(first_row, first_row + num_rows, dtype=np.int64)
+
+    def numbered(self, shard_set: ShardSet) -> ShardSet:
+        """Return the shards whose records have these numbers, for a query that reads `shard_set`."""
+        return shard_set
 
 
 class QueryTable:
@@ -81,13 +87,17 @@ class QueryTable:
         infer: Infer = "sample",
         policy: QueryPolicy | None = None,
         known: KnownTable | None = None,
+        shown: str | None = None,
     ) -> None:
+        """Open the files. `shown` is the name of a single file in results, if that is not its path."""
         shards = Shard.open_all(find_shards(address, incomplete="warn" if known is None else "ignore"))
         self.policy = QueryPolicy(verify) if policy is None else policy
         self.shard_set = ShardSet(shards, self.policy, infer=infer)
         self._binary: set[str] = set()
         self._batch_size: int | None = None
         self.first_record = 0
+        self._known = known
+        self._shown = shown
         if known is None:
             self._name_features()
         else:
@@ -95,9 +105,18 @@ class QueryTable:
             self._names = _name_columns(self.schema)
             self.class_columns = list(known.class_columns)
 
-    def know(self, first_record: int) -> KnownTable:
+    def know(self, first_record: int, split: str | None) -> KnownTable:
         """Return what another process must know to read a file of this table."""
-        return KnownTable(self.schema, self.is_raw, tuple(self.class_columns), first_record)
+        return KnownTable(self.schema, self.is_raw, tuple(self.class_columns), first_record, split)
+
+    def find_places(self, policy: QueryPolicy) -> ShardPlaces:
+        """Return files and splits by the number of a record. Counts the records if there are several files."""
+        if self._known is not None:
+            return ShardPlaces(self.files, [self._known.split], [0, 0])
+        shard_set = policy.numbered(self.shard_set)
+        files = shard_set.files if self._shown is None else [self._shown]
+        starts = shard_set.records.find_starts() if len(files) > 1 else [0, 0]
+        return ShardPlaces(files, shard_set.sidecars.split_names, starts)
 
     def take_as_bytes(self, features: Collection[str]) -> set[str]:
         """Treat these text features as bytes; return the names of those that this table has."""
@@ -174,11 +193,12 @@ class QueryTable:
                 )
             if is_used or (everything and len(kinds) <= 1):
                 wanted.append((part, feature))
-        # Arrow has no rows without columns, so there is always at least one column.
-        has_numbers = not wanted or (parsed.names_column(RECORD_COLUMN) and not self.has_column(RECORD_COLUMN))
+        places = [name for name in PLACE_COLUMNS if parsed.names_column(name) and not self.has_column(name)]
+        if not wanted and not places:
+            places = [RECORD_COLUMN]  # Arrow has no rows without columns
         # `*` means every feature, including one that none of the sampled records has.
         is_whole = parsed.wants_all or bool(parsed.whole_structs)
-        return TableScan(self, wanted, is_whole=is_whole, has_numbers=has_numbers, threads=threads)
+        return TableScan(self, wanted, is_whole=is_whole, places=places, threads=threads)
 
     def show(self, connection: Any, name: str, hidden: str, scan: TableScan, parsed: ParsedQuery) -> None:
         """Register a scan under the name of the table, with the columns of class names that the query names."""
@@ -208,7 +228,13 @@ class TableScan(ArrowStream):
     """Some columns of a table as an Arrow stream. Keeps the first error, of which DuckDB reports only the text."""
 
     def __init__(
-        self, table: QueryTable, wanted: Sequence[tuple[str, str]], *, is_whole: bool, has_numbers: bool, threads: int
+        self,
+        table: QueryTable,
+        wanted: Sequence[tuple[str, str]],
+        *,
+        is_whole: bool,
+        places: Sequence[str],
+        threads: int,
     ) -> None:
         schema = _select(table.schema, wanted)
         super().__init__(lambda: (batch for batch, _ in self._read(table.policy.for_one_pass())), schema)
@@ -224,8 +250,9 @@ class TableScan(ArrowStream):
             for field in self._fields
             if schema.kind == "sequence_example"
         ]
-        self._numbers = [ArrowField(RECORD_COLUMN, ArrowType("int64"), nullable=False)] if has_numbers else []
-        self._fields = [*self._plain, *self._structs, *self._numbers]
+        self._place_columns = list(places)
+        self._places: ShardPlaces | None = None
+        self._fields = [*self._plain, *self._structs, *place_fields(places)]
 
     @property
     def features(self) -> list[str]:
@@ -269,9 +296,14 @@ class TableScan(ArrowStream):
         for field in self._structs:
             columns = lay_out_columns(batch[field.name], field.type.fields, first_row)
             nodes.append((num_rows, 0, (None,), tuple(columns)))
-        if self._numbers:
-            numbers = policy.number_rows(first_row, num_rows)
-            nodes.append((num_rows, 0, (None, numbers), ()))
+        numbers = policy.number_rows(first_row, num_rows) if self._place_columns else None
+        for column in self._place_columns:
+            assert numbers is not None
+            if column == RECORD_COLUMN:
+                nodes.append((num_rows, 0, (None, numbers), ()))
+            else:
+                self._places = self._places or self._table.find_places(policy)
+                nodes.append(self._places.lay_out(column, numbers))
         return num_rows, 0, (None,), tuple(nodes)
 
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tfrkit.errors import QueryError
 from tfrkit.ops.query.errors import point_at, to_query_error
-
-RECORD_COLUMN = "_record"
-"""The column with the number of a record in its table, from 0; it exists only if the query names it."""
+from tfrkit.ops.query.places import RECORD_COLUMN
 
 STRUCTS = ("context", "feature_lists")
 
@@ -139,24 +137,25 @@ def ask_for_numbers(connection: Any, parsed: ParsedQuery) -> ParsedQuery:
     return parse_query(connection, print_sql(connection, statement))
 
 
-def hide_numbers(connection: Any, parsed: ParsedQuery) -> str:
-    """Return the text of a query, with `_record` excluded from every `*` if the query names `_record`."""
-    if not parsed.names_column(RECORD_COLUMN):
+def hide_places(connection: Any, parsed: ParsedQuery, columns: Sequence[str]) -> str:
+    """Return the text of a query, with those of these columns that it names excluded from every `*`."""
+    named = [column for column in columns if parsed.names_column(column)]
+    if not named:
         return parsed.text
     statement = copy.deepcopy(parsed.statement)
-    return print_sql(connection, statement) if _exclude_numbers(statement, parsed.tables) else parsed.text
+    return print_sql(connection, statement) if _exclude(statement, parsed.tables, named) else parsed.text
 
 
-def _exclude_numbers(value: Any, tables: Iterable[str]) -> bool:
-    """Exclude `_record` from every `*` over `tables`; return whether there was one."""
+def _exclude(value: Any, tables: Iterable[str], columns: Sequence[str]) -> bool:
+    """Exclude columns from every `*` over `tables`; return whether there was one."""
     if isinstance(value, list):
-        return max((_exclude_numbers(item, tables) for item in value), default=False)
+        return max((_exclude(item, tables, columns) for item in value), default=False)
     if not isinstance(value, dict):
         return False
-    is_changed = _exclude_numbers(list(value.values()), tables)
+    is_changed = _exclude(list(value.values()), tables, columns)
     if value.get("type") == "SELECT_NODE" and _are_files(value["from_table"], tables):
         for star in filter(_is_plain_star, value["select_list"]):
-            star["exclude_list"].append(RECORD_COLUMN)
+            star["exclude_list"] += columns
             is_changed = True
     return is_changed
 

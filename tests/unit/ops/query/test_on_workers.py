@@ -48,6 +48,8 @@ AGGREGATES = [
     "select T.label, count(*) from '{0}' as t group by LABEL order by t.label",
     "select len(many) as l, sum(len(many)) from '{0}' group by l order by l",
     "select max(_record), sum(_record), count(*) from '{0}' where label = 1",
+    "select _split, _file, count(*), min(_record) from '{0}' group by 1, _file order by 2",
+    "select _split, count(*) from '{0}' group by _split order by 1",
 ]
 ROWS = [
     "select * from '{0}' where x between 30 and 90",
@@ -58,6 +60,8 @@ ROWS = [
     "select label, list(name order by x) from '{0}' group by label order by label",
     "select a.x, b.y from '{0}' a join '{0}' b on a.x = b.x + 3 order by a.x limit 20",
     "select _record, x from '{0}' where _record > 990",
+    "select _split, _file, x from '{0}' where _split = 'test' and x < 300",
+    "select * from '{0}' where _split = 'test' and _file like '%00001-of%' and x < 300",
     "select label, count(*) from '{0}' group by rollup(label) order by all",
     "select name from (select name, x from '{0}' where x > 100) where x < 200",
     "with t as (select * from '{0}' where label = 2) select count(*) from t",

@@ -69,6 +69,7 @@ def test_glob_is_a_table(data: Path) -> None:
     [
         ("select count(*) from 'train-*'", []),
         ("select max(_record) from 'train-*'", []),
+        ("select _file, _split, count(*) from 'train-*' group by all", []),
         ("select name from 'train-*' where label = 1", ["label", "name"]),
         ("with t as (select * from 'train-*') select count(*) from t where note is null", ["note"]),
         ("select NAME from 'train-*'", ["name"]),
@@ -274,7 +275,9 @@ def test_feature_of_several_kinds_is_refused_only_when_used(tmp_path: Path, monk
             QueryError, match="column 'm' expected one kind, got .*\n  leave 'm' out: name the other columns"
         ):
             sql(query)
-    with pytest.raises(QueryError, match="no column b - at character 8 of the query\n  columns: a, m, _record$"):
+    with pytest.raises(
+        QueryError, match="no column b - at character 8 of the query\n  columns: a, m, _record, _file, _split$"
+    ):
         sql("select b from 'x.tfrecord'")
 
 
@@ -307,6 +310,52 @@ def test_numbers_of_records_are_no_part_of_a_star(data: Path) -> None:
         sql("select * from (select * from 'train-*') where _record = 7")
     with pytest.raises(QueryError, match="could not convert string 'x' to INT64$"):
         list(sql("select * from 'train-*' where _record = 7 and label = 'x'"))
+
+
+def test_file_and_split_of_each_record_are_columns(data: Path) -> None:
+    found = list(sql("select _record r, _file f, _split s, name from 'train-*' order by r").tuples())
+    assert found == [(number, f"train-{int(number >= 4)}.tfrecord", "train", f"näme {number}") for number in range(10)]
+    names = sql("select * from 'train-*'").columns
+    assert sql("select * from 'train-*' where _file like '%1.tfrecord' and _split = 'train'").columns == names
+    assert sql("select _split, *, _FILE from 'train-*'").columns == ["_split", *names, "_file"]
+    with pytest.raises(QueryError, match="no column _files, did you mean _file"):
+        sql("select _files from 'train-*'")
+
+
+def test_counts_by_file_and_split_read_no_feature(data: Path) -> None:
+    (data / "test-0.tfrecord").write_bytes((data / "train-0.tfrecord").read_bytes())
+    (data / "other.tfrecord").write_bytes((data / "train-1.tfrecord").read_bytes())
+    query = "select _split, _file, count(*) from '*.tfrecord' group by all order by 2"
+    assert list(sql(query).tuples()) == [
+        (None, "other.tfrecord", 6),
+        ("test", "test-0.tfrecord", 4),
+        ("train", "train-0.tfrecord", 4),
+        ("train", "train-1.tfrecord", 6),
+    ]
+    assert list(sql("select count(*), count(_split) from '*.tfrecord'").tuples()) == [(20, 14)]
+    assert list(sql("select _split, _file from 'other.tfrecord' limit 1").tuples()) == [(None, "other.tfrecord")]
+
+
+def test_empty_files_move_no_file_names(data: Path) -> None:
+    for name in ("a", "train-00", "z"):
+        (data / f"{name}.tfrecord").write_bytes(b"")
+    found = list(sql("select _file, min(name), count(*) from '*.tfrecord' group by 1 order by 1").tuples())
+    assert found == [("train-0.tfrecord", "näme 0", 4), ("train-1.tfrecord", "näme 4", 6)]
+
+
+def test_file_of_a_pipe_is_a_dash(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open(data / "train-0.tfrecord", "rb") as file:
+        monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": file, "fileno": file.fileno})())
+        assert list(sql("select distinct _file, _split from '-'").tuples()) == [("-", None)]
+
+
+def test_features_that_are_called_as_our_columns_are_the_features(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    mine = {b"_file": ("bytes", [b"f"]), b"_split": ("int64", [5])}
+    (tmp_path / "x.tfrecord").write_bytes(write_frames([encode_example(mine)]))
+    assert list(sql("select *, _record r from 'x.tfrecord' where _split = 5")) == [{"_file": "f", "_split": 5, "r": 0}]
 
 
 def test_feature_that_is_called_as_our_numbers_is_the_feature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
