@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import tfrkit
+from tfrkit.errors import StorageError
 
 from .conftest import COMMAND, Tfr
 
@@ -34,6 +35,21 @@ def test_windows_path_is_shown_as_linux_has_it(tfr: Tfr, path: str, here: str) -
     hint = f"\n  this looks like a path of Windows; on Linux, in WSL: {here}\n"
     assert hint in tfr("info", path, code=3).err
     assert hint in tfr("build", "class-folders", path, "-o", "out", code=3).err
+
+
+@pytest.mark.parametrize("path", [r"D:\out", "d:/out", r"D:\out.tfrecord"])
+def test_output_on_a_drive_of_windows_is_refused(tfr: Tfr, tmp_path: Path, path: str) -> None:
+    data = tmp_path / "x.tfrecord"
+    with tfrkit.Writer(data) as writer:
+        writer.write_columns({"a": range(9)})
+    (tmp_path / "x.csv").write_text("a\n1\n", encoding="utf-8")
+    hint = f"this looks like a path of Windows; on Linux, in WSL: /mnt/d/{path[3:]}"
+    shown = f"cannot write, there are no drives here - at {path}\n  {hint}\n"
+    for verb in ("convert", "shuffle", "split --split a=.5,b=.5", "repair", "export csv"):
+        assert shown in tfr(*verb.split(), data, "-o", path, code=3).err, verb
+    assert shown in tfr("build", "table", tmp_path / "x.csv", "-o", path, code=3).err
+    with pytest.raises(StorageError, match="there are no drives here"):
+        tfrkit.Writer(path)
 
 
 def test_read_only_home_and_folder_are_enough_to_read(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from tfrkit.container.names import refuse_foreign_suffix, strip_output_suffix
 from tfrkit.errors import Hint, Step, StorageError
 from tfrkit.sidecars.manifest import Manifest
 from tfrkit.sidecars.places import INPUTS, REPORT, SKIPPED, TABLE, own_path
+from tfrkit.storage.addresses import refuse_windows_drive
 from tfrkit.storage.base import describe_os_error
 
 
@@ -28,6 +29,7 @@ class Target:
     as_file: bool | None = None
 
     def __post_init__(self) -> None:
+        refuse_windows_drive(self.out)
         if not self.out.endswith(os.sep) and not os.path.isdir(self.out):
             refuse_foreign_suffix(self.out)
 
@@ -103,6 +105,7 @@ def require_output(path: str, *, sources: Iterable[str] = (), force: bool = Fals
 
     An empty folder does not count as existing. A source is never replaced, not even with `force`.
     """
+    refuse_windows_drive(path)
     if not os.path.lexists(path):
         return
     for source in sources:

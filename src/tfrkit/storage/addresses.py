@@ -53,6 +53,25 @@ def has_scheme(path: str) -> bool:
     return ":/" in path and _ADDRESS.match(path) is not None and not os.path.lexists(path)
 
 
+def find_windows_path(path: str) -> str | None:
+    """Return a hint with the path as WSL has it if this is a path of Windows, else None.
+
+    Example:
+        >>> find_windows_path("C:/data/x.csv")
+        'this looks like a path of Windows; on Linux, in WSL: /mnt/c/data/x.csv'
+    """
+    if os.sep != "/" or ("\\" not in path and not re.match("[A-Za-z]:/", path)):
+        return None
+    here = re.sub("^([A-Za-z]):/", lambda drive: f"/mnt/{drive[1].lower()}/", path.replace("\\", "/"))
+    return f"this looks like a path of Windows; on Linux, in WSL: {here}"
+
+
+def refuse_windows_drive(path: str) -> None:
+    r"""Raise `StorageError` for an output such as C:\x, which on Linux would be an odd name in the current folder."""
+    if re.match(r"[A-Za-z]:[\\/]", path) and (hint := find_windows_path(path)) and not os.path.lexists(path[:2]):
+        raise StorageError("cannot write, there are no drives here", shard=path, hint=hint)
+
+
 def parse_remote(path: str) -> Remote | None:
     """Split an address into store and key; None for a local path. The signed part of a web address is removed.
 

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, NamedTuple, Self
 from tfrkit import _native, _platform
 from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
+from tfrkit.storage.addresses import refuse_windows_drive
 from tfrkit.storage.base import NO_SPACE_HINT, ByteSource, LocalRanges, explain_os_error
 from tfrkit.storage.forking import renew_lock_after_fork
 from tfrkit.storage.sync import sync_folder
@@ -327,7 +328,8 @@ def open_to_read(path: str) -> io.BufferedReader:
 
 
 def require_file_place(path: str) -> None:
-    """Raise `StorageError` if the path is a folder, a pipe or a device."""
+    """Raise `StorageError` if the path is a folder, a pipe, a device or one of Windows."""
+    refuse_windows_drive(path)
     if os.path.isdir(path):
         raise StorageError("expected a file, got a folder", shard=path)
     if os.path.exists(path) and not os.path.isfile(path):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tfrkit.errors import StorageError
-from tfrkit.storage.addresses import has_scheme, parse_remote, require_local
+from tfrkit.storage.addresses import find_windows_path, has_scheme, parse_remote, require_local
 from tfrkit.storage.base import ByteReader
 from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
 from tfrkit.storage.objects import Listing
@@ -159,9 +158,8 @@ def walk_folder(folder: str) -> list[str]:
 
 def suggest_path(path: str) -> str | None:
     """Return a hint for a missing path, or None: a Windows path as Linux has it, or a similar file in its folder."""
-    if os.sep == "/" and ("\\" in path or re.match("[A-Za-z]:/", path)):
-        here = re.sub("^([A-Za-z]):/", lambda drive: f"/mnt/{drive[1].lower()}/", path.replace("\\", "/"))
-        return f"this looks like a path of Windows; on Linux, in WSL: {here}"
+    if hint := find_windows_path(path):
+        return hint
     folder, name = os.path.split(path.rstrip("/"))
     try:
         nearest = find_near_name(name, os.listdir(folder or "."))
