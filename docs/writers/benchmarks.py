@@ -74,7 +74,7 @@ def make_page(rows: list[Row]) -> str:
     lines += [
         "with TensorFlow in the fastest of its ways, checksums on, the page cache warm. `make bench` makes the table"
     ]
-    lines += ["table again on your machine.", "", *(f"- {fact}" for fact in facts)]
+    lines += ["again on your machine.", "", *(f"- {fact}" for fact in facts)]
     lines += ["", "## All rows", "", "| work | tfrkit | TensorFlow | others | ratio | limited by |"]
     lines += ["| --- | ---: | ---: | ---: | ---: | --- |"]
     lines += [f"| {row.work} | {row.ours} | {row.theirs} | {row.others} | {row.ratio} | {row.limit} |" for row in rows]
