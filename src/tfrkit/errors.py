@@ -124,11 +124,11 @@ def misuse(what: str, *steps: Step | str) -> ValueError:
 
 
 def at_row(kind: type[E], what: str, row: int, hint: str | None = None) -> E:
-    """Make an error about a row that cannot be written; `what`, the message without the place, is an attribute."""
+    """Make an error about a row that cannot be written; `what`, without the place, and `hint` are attributes."""
     if issubclass(kind, TfrkitError):
         return kind(what, shard=f"row {row}", hint=hint)
     error: Any = kind(f"{what} - at row {row}" + (f"\n  {hint}" if hint else ""))
-    error.what = what
+    error.what, error.hint = what, hint
     return error  # type: ignore[no-any-return]
 
 

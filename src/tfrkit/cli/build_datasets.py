@@ -93,8 +93,8 @@ def table(
     is given. --label-column turns text into class ids and keeps it as <name>/text; --image-column stores the bytes of
     files as image/encoded, with image/format, image/height, image/width and image/channels. In JSON lines an inner
     object becomes columns, outer/inner; {"base64": "..."}, {"float": "nan"} and {"tensor": {"dtype", "shape",
-    "values"}} are bytes, a number and an array, as tfr export jsonl writes them; rows
-    of SequenceExamples are refused. Parquet and Arrow need the extra
+    "values"}} are bytes, a number and an array, as tfr export jsonl writes them. Lines of the
+    form {"context": {...}, "feature_lists": {...}} become SequenceExamples. Parquet and Arrow need the extra
     tfrkit[arrow].
     """
     options = {**locals(), "format": table_format, "images": images.make()}

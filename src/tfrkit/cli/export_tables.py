@@ -48,7 +48,7 @@ JSONL_HELP = """Write one JSON object per record; nothing is lost.
 Bytes are text if they are UTF-8, else {"base64": "..."}; NaN and infinities are {"float": "nan"}; serialized
 tensors are {"tensor": {"dtype", "shape", "values"}}; an absent feature has no key. Records that are not Examples are
 {"record": ...}, SequenceExamples {"context": {...}, "feature_lists": {...}}. With -o FOLDER/ one file per split.
-tfr build table reads all of this back, except SequenceExamples, which tfrkit.Writer takes as dicts.
+tfr build table reads all of this back.
 """
 NPZ_HELP = """Write arrays that numpy.load reads without pickles.
 

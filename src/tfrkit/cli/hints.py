@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tfrkit.errors import Hint, Step, TfrkitError, in_one_line
+from tfrkit.errors import Hint, Step, TfrkitError
 
 
 class Flag(NamedTuple):
@@ -87,7 +87,7 @@ def explain(error: Exception, flags: Mapping[str, Flag]) -> str:
     hint: Any = getattr(error, "hint", None)
     if not isinstance(hint, str) or not hint:
         return str(error)
-    what = str(error.replace(hint=None)) if isinstance(error, TfrkitError) else in_one_line(getattr(error, "what", ""))
+    what = str(error.replace(hint=None)) if isinstance(error, TfrkitError) else str(error).removesuffix(f"\n  {hint}")
     listed = describe_problems(problems, flags)
     # The message itself lists only the first bad inputs.
     steps = say_hint(getattr(error, "advice", "") if problems else hint, flags)

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tfrkit.codec.tensor_proto import encode_tensor
-from tfrkit.errors import E, FeatureKindError, ShapeError, at_row
+from tfrkit.errors import E, FeatureKindError, Hint, ShapeError, Step, at_row
 from tfrkit.features.schema import show_name
 from tfrkit.features.tensor_dtypes import NARROW_FLOATS
 
@@ -225,7 +225,7 @@ class Coercer:
                 OverflowError,
                 name,
                 f"expected a number that fits in float32, got {wide[overflown][0].item()!r}",
-                'keep it exactly: Writer(..., floats="float64")',
+                Hint(Step("keep it exactly: {floats}", floats="float64")),
             )
         if must_be_exact:
             rounded = (stored.astype(wide.dtype) != wide) & ~np.isnan(wide)
@@ -297,7 +297,7 @@ class Coercer:
             ValueError,
             name,
             f"would round {value!r} to {rounded!r} in a float32 list",
-            'choose: Writer(..., floats="float32") rounds, floats="float64" keeps it as a tensor',
+            Hint(Step("round it: {floats}", floats="float32"), Step("keep it as a tensor: {floats}", floats="float64")),
         )
 
 

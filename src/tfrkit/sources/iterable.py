@@ -64,7 +64,7 @@ class Rows:
     def scan(self, scratch: str) -> Scan:
         path = os.path.join(scratch, "rows.tfrecord")
         rows: Iterable[Any] = self._rows() if callable(self._rows) else self._rows
-        with _SpoolWriter(path, schema=self._schema, floats=self._floats, index=True) as writer:
+        with SpoolWriter(path, schema=self._schema, floats=self._floats, index=True) as writer:
             if is_table(rows):
                 writer.write_columns(rows)
                 rows = ()
@@ -86,7 +86,7 @@ class Rows:
         )
 
 
-class _SpoolWriter(Writer):
+class SpoolWriter(Writer):
     """A writer for a temporary file: its warnings become notes of the report."""
 
     notes: list[str] = []  # noqa: RUF012 - replaced, never changed

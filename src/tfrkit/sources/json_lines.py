@@ -124,6 +124,31 @@ class JsonLines:
             if line not in self._bad:
                 yield line, parse_line(text, thaws=True)
 
+    def first_row(self) -> Iterator[Any]:
+        """Yield the first line that is not empty, as JSON; raises ValueError if it is not valid."""
+        for _, text in self._lines():
+            yield _load(text)
+            return
+
+    def sequences(self) -> Iterator[tuple[int, dict[str, Any] | ValueError]]:
+        """Yield (line, SequenceExample) of every line, with the error of a line that is none."""
+        for line, text in self._lines():
+            try:
+                row = _load(text)
+                if not is_sequence(row):
+                    raise ValueError("expected a SequenceExample with context and feature_lists, as in the first line")
+                parts = {
+                    part: {name: _thaw(name, value) for name, value in values.items()} for part, values in row.items()
+                }
+                for name, frames in parts["feature_lists"].items():
+                    if not isinstance(frames, list) and np.ndim(frames) == 0:
+                        raise ValueError(f"feature list {name!r:.64} expected a list of frames, got {frames!r:.40}")
+                yield line, parts
+            except RecursionError:
+                yield line, ValueError("JSON is nested too deeply")
+            except ValueError as error:
+                yield line, error
+
     def blocks(self) -> Iterator[list[dict[str, Any]]]:
         """Yield the rows in blocks."""
         rows: list[dict[str, Any]] = []
@@ -161,14 +186,11 @@ def parse_line(line: str, *, thaws: bool = False) -> dict[str, Any]:
         >>> parse_line('{"a": 1, "b": {"c": [2, 3]}}')
         {'a': 1, 'b/c': [2, 3]}
     """
+    value = _load(line)
     try:
-        value = json.loads(line, parse_constant=Constant, object_pairs_hook=_collect)
         if thaws and isinstance(value, dict):
             _refuse_sequence(value)
             value = {name: _thaw(name, one) for name, one in value.items()}
-    except json.JSONDecodeError as error:
-        more = f"; one object per line is expected, {_FROM_LIST}" if line[:1] == "[" else ""
-        raise ValueError(f"not valid JSON, {error.msg.lower()}{more}") from None
     except RecursionError:
         raise ValueError("JSON is nested too deeply") from None
     if not isinstance(value, dict):
@@ -177,12 +199,32 @@ def parse_line(line: str, *, thaws: bool = False) -> dict[str, Any]:
     return value if not any(isinstance(one, dict) for one in value.values()) else _flatten(value)
 
 
+def _load(line: str) -> Any:
+    """Parse one line; raises ValueError if it is not valid JSON."""
+    try:
+        return json.loads(line, parse_constant=Constant, object_pairs_hook=_collect)
+    except json.JSONDecodeError as error:
+        more = f"; one object per line is expected, {_FROM_LIST}" if line[:1] == "[" else ""
+        raise ValueError(f"not valid JSON, {error.msg.lower()}{more}") from None
+    except RecursionError:
+        raise ValueError("JSON is nested too deeply") from None
+
+
+def is_sequence(value: Any) -> bool:
+    """Return whether a line is a SequenceExample: context and feature_lists, both objects, and nothing else."""
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"context", "feature_lists"}
+        and all(isinstance(part, dict) for part in value.values())
+    )
+
+
 def _refuse_sequence(value: dict[str, Any]) -> None:
-    """Raise `SourceError` for a SequenceExample: as columns, its frames would become features of an Example."""
-    if value.keys() == {"context", "feature_lists"} and all(isinstance(part, dict) for part in value.values()):
+    """Raise `SourceError` for a SequenceExample among rows: as columns, its frames would be features of an Example."""
+    if is_sequence(value):
         raise SourceError(
-            "rows with context and feature_lists are SequenceExamples, a table makes Examples",
-            hint="write them with tfrkit.Writer, which takes such rows as dicts",
+            "a line with context and feature_lists is a SequenceExample, expected a row of columns",
+            hint="tfr build table makes SequenceExamples of a file in which every line is one",
         )
 
 

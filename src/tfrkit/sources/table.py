@@ -27,7 +27,8 @@ from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.column_spool import ColumnSpool
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.image_features import ImageReader, image_row, image_specs
-from tfrkit.sources.table_load import load_table
+from tfrkit.sources.sequence_lines import holds_sequences, scan_sequences
+from tfrkit.sources.table_load import load_table, open_table_file
 from tfrkit.sources.table_options import TableOptions, require_column
 from tfrkit.sources.table_spool import LoadedTable
 from tfrkit.storage.base import describe_os_error
@@ -98,7 +99,11 @@ class Table(DescribedSource):
 
     def scan(self, scratch: str) -> Scan:
         """Read the table once, into the spool."""
-        table = load_table(self.data, self._table_options(), scratch)
+        kind = open_table_file(self.data, self.format, scratch) if isinstance(self.data, str) else None
+        if kind == "jsonl" and holds_sequences(self.data, self.encoding):
+            self._refuse_columns()
+            return scan_sequences(self.data, self.encoding, scratch, floats=self.floats)
+        table = load_table(self.data, self._table_options(), scratch, kind=kind)
         if table.num_rows and not table.features and not table.problems:
             raise SourceError(NO_VALUES, shard=self.title)
         fingerprint, stamp = fingerprint_file(self.data) if isinstance(self.data, str) else (table.spool.digest(), 0)
@@ -119,6 +124,16 @@ class Table(DescribedSource):
         )
         # Columns without a decided type are not in the spool, and the build stops because of them.
         return scan if any(problem.blocking for problem in table.problems) else self._mark(scan, table)
+
+    def _refuse_columns(self) -> None:
+        """Raise if an option names a column: SequenceExamples have none."""
+        options = ("columns", "types", "label_column", "split_column", "group_column", "image_column")
+        for option in options:
+            if getattr(self, option):
+                raise SourceError(
+                    f"lines with context and feature_lists are SequenceExamples, which have no columns, got {option}",
+                    shard=self.title,
+                )
 
     def _mark(self, scan: Scan, table: LoadedTable) -> Scan:
         """Add the labels, splits, groups and images that columns define to the scan."""

@@ -17,26 +17,32 @@ from tfrkit.storage.inputs import copy_of, fetch_input
 from tfrkit.storage.local import open_to_read
 
 
-def load_table(data: Any, options: TableOptions, scratch: str) -> LoadedTable:
-    """Load a whole table into the spool."""
+def load_table(data: Any, options: TableOptions, scratch: str, *, kind: str | None = None) -> LoadedTable:
+    """Load a whole table into the spool. `kind` is the format of a file that `open_table_file` returned before."""
     folder = os.path.join(scratch, "columns")
     os.makedirs(folder, exist_ok=True)
     spooler = TableSpooler(folder, options.floats)
     if not isinstance(data, str):
         return load_memory(data, options, spooler)
-    if has_scheme(data):
-        try:
-            fetch_input(data, scratch)
-        except OSError as error:
-            raise SourceError(f"cannot open, {describe_os_error(error)}", shard=data) from None
-    else:
-        require_file(data, "a CSV, JSON lines, Parquet or Arrow file")
-    kind = find_table_format(data) if options.format == "auto" else options.format
+    if kind is None:
+        kind = open_table_file(data, options.format, scratch)
     if kind == "csv":
         return load_csv(data, options, spooler)
     if kind == "jsonl":
         return load_json_lines(data, options, spooler)
     return load_arrow_file(data, options, spooler)
+
+
+def open_table_file(path: str, table_format: str, scratch: str) -> str:
+    """Require a file, copy a remote one to the scratch folder, and return the format of the table."""
+    if not has_scheme(path):
+        require_file(path, "a CSV, JSON lines, Parquet or Arrow file")
+    else:
+        try:
+            fetch_input(path, scratch)
+        except OSError as error:
+            raise SourceError(f"cannot open, {describe_os_error(error)}", shard=path) from None
+    return find_table_format(path) if table_format == "auto" else table_format
 
 
 def find_table_format(path: str) -> str:

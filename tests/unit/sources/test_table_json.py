@@ -86,14 +86,80 @@ def test_table_json_line_that_would_lose_a_value_is_named(tmp_path: Path, line: 
     assert problem.reason.startswith(reason)
 
 
-def test_table_json_lines_of_sequence_examples_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.tfrecord"
+def make_sequences(folder: Path) -> Path:
+    """A TFRecord of SequenceExamples with every kind of value: empty, ragged, absent, NaN, bytes, tensors."""
+    path = folder / "a.tfrecord"
     with tfrkit.Writer(path) as writer:
-        for number in range(2):
-            writer.write({"context": {"id": number}, "feature_lists": {"id": [[1], [2, 3]]}})
+        for number in range(5):
+            context: dict[str, Any] = {
+                "id": number,
+                "part": np.float32(number / 3),
+                "raw": b"\xff" * number,
+                "ids": np.arange(number),
+                "tensor": np.full((2, number), number, np.uint8),
+            }
+            lists = {
+                "frame": [np.arange(count) for count in range(number)],
+                "score": [np.float32("nan"), np.float32(1.5)] * number,
+                "image": [b"\xff\xd8" + bytes([frame]) for frame in range(number)],
+                "word": ["a", ""] * number,
+                "wide": [np.full(2, frame, np.float64) for frame in range(number)],
+            }
+            writer.write({"context": context | ({"odd": "x"} if number % 2 else {}), "feature_lists": lists})
+    return path
+
+
+def test_table_json_lines_of_sequence_examples_are_the_records_again(tmp_path: Path) -> None:
+    path = make_sequences(tmp_path)
     tfrkit.tools.export_jsonl(path, tmp_path / "a.jsonl")
-    lines = '{"context":1,"feature_lists":2}\n' + (tmp_path / "a.jsonl").read_text()
-    with pytest.raises(SourceError, match=r"a table makes Examples - at .*, line 2\n.*tfrkit\.Writer"):
+    tfrkit.build(tfrkit.sources.table(tmp_path / "a.jsonl"), tmp_path / "b.tfrecord", order="source", jobs=1)
+    with tfrkit.open(path) as before, tfrkit.open(tmp_path / "b.tfrecord") as after:
+        assert list(map(bytes, after.records())) == list(map(bytes, before.records()))
+        assert after.schema == before.schema
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"a": 1}', "expected a SequenceExample with context and feature_lists, as in the first line"),
+        ('{"context": {}, "feature_lists": {}, "c": 1}', "expected a SequenceExample with context and feature_lists"),
+        ("{", "not valid JSON"),
+        ('{"context": {}, "feature_lists": {"b": 5}}', "feature list 'b' expected a list of frames, got 5"),
+        ('{"context": {"a": {"base64": "?"}}, "feature_lists": {}}', "column 'a' base64 expected"),
+        ('{"context": {"a": 1, "a": 2}, "feature_lists": {}}', "key 'a' is present twice"),
+    ],
+)
+def test_table_json_line_that_is_no_sequence_is_named(tmp_path: Path, line: str, reason: str) -> None:
+    good = '{"context": {"a": 1}, "feature_lists": {"b": [[1], [2, 3]]}}'
+    scan = scan_text(tmp_path, f"{good}\n{line}\n\n{good}\n", "t.jsonl")
+    [problem] = scan.problems
+    assert problem.key.endswith("t.jsonl, line 2")
+    assert problem.reason.startswith(reason)
+    assert (scan.items.size, scan.found) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("line", "match"),
+    [
+        ('{"context": {"a": 0.1}, "feature_lists": {}}', r"would round 0.1 .*, line 2\n  round it: floats=\"float32\""),
+        ('{"context": {"a": 1e300}, "feature_lists": {}}', r"fits in float32.*, line 2\n  keep it exactly: floats="),
+        ('{"context": {"a": "x"}, "feature_lists": {}}', r"expected float as in rows before, got bytes .*line 2"),
+        ('{"context": {"a": [[1, 2], [3]]}, "feature_lists": {}}', r"ragged .*line 2"),
+    ],
+)
+def test_table_json_sequence_that_cannot_be_stored_is_refused(tmp_path: Path, line: str, match: str) -> None:
+    with pytest.raises(SourceError, match=match):
+        scan_text(tmp_path, f'{{"context": {{"a": 0.5}}, "feature_lists": {{}}}}\n{line}\n', "t.jsonl")
+
+
+def test_table_json_sequences_have_no_columns(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="SequenceExamples, which have no columns, got label_column"):
+        scan_text(tmp_path, '{"context": {"a": 1}, "feature_lists": {}}\n', "t.jsonl", label_column="a")
+
+
+def test_table_json_sequence_among_rows_is_refused(tmp_path: Path) -> None:
+    lines = '{"context":1,"feature_lists":2}\n{"context": {"a": 1}, "feature_lists": {}}\n'
+    with pytest.raises(SourceError, match=r"is a SequenceExample, expected a row of columns - at .*, line 2\n"):
         scan_text(tmp_path, lines, "t.jsonl")
 
 
