@@ -91,3 +91,17 @@ def test_docstring_names_every_compression(function) -> None:
 def test_format_page_names_every_compression() -> None:
     page = (ROOT / "docs" / "look-up" / "format.md").read_text()
     assert [name for name in COMPRESSIONS if name not in page] == []
+
+
+def test_formats_with_checkpoints_are_those_of_deflate() -> None:
+    assert {name for name, row in FORMATS.items() if row.is_deflate} == {"gzip", "zlib"}
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_finished_stream_takes_no_more(compression: Compression) -> None:
+    stream = Deflater(compression)
+    stream.write(b"data")
+    stream.finish()
+    assert stream.finish() == b""
+    with pytest.raises(ValueError, match="write to a finished compressed stream"):
+        stream.write(b"more")

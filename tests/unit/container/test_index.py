@@ -342,3 +342,11 @@ def test_real_dali_index_written_again_is_the_same(corpus: Path, tmp_path: Path)
     assert len(starts) == 64
     write_dali_index(str(tmp_path / "a.idx"), starts, 3_493_730)
     assert (tmp_path / "a.idx").read_bytes() == source.read_bytes()
+
+
+def test_dali_index_of_many_frames_has_all_of_them(tmp_path: Path) -> None:
+    path = str(tmp_path / "x.idx")
+    num_frames = 3 << 16  # lines are written in pieces
+    write_dali_index(path, np.arange(num_frames, dtype=np.uint64) * np.uint64(20), 20 * num_frames)
+    lines = Path(path).read_text().splitlines()
+    assert lines == [f"{20 * number} 20" for number in range(num_frames)]

@@ -26,6 +26,7 @@ from tfrkit.container.shard_table import (
     fingerprint_entries,
     identify_manifest,
     make_table,
+    wants_table,
 )
 from tfrkit.errors import (
     IncompleteSetWarning,
@@ -368,3 +369,8 @@ def test_local_shard_with_a_manifest_of_its_own_is_described_by_it(local: Path) 
     ds = tfrkit.open(folder)
     assert not isinstance(ds._set.shards, ListedShards)
     assert ds._set.sidecars.source_kind == "convert"
+
+
+def test_table_is_for_manifests_from_its_limit_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LIMITS, "table_text_nbytes", 10)
+    assert [wants_table(bytes(nbytes)) for nbytes in (9, 10, 11)] == [False, True, True]

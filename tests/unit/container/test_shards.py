@@ -11,6 +11,7 @@ from tfrkit.container.shards import Shard, find_shards, looks_like_shard, name_s
 from tfrkit.errors import NotATFRecordError, StorageError
 from tfrkit.storage.local import LocalReader
 from tfrkit.storage.memory import MemoryReader
+from tfrkit.storage.transaction import PENDING
 from tfrkit.testing.corruption import flip
 from tfrkit.testing.reference import write_frames
 
@@ -224,3 +225,14 @@ def test_shard_names_have_five_digits_or_more_if_needed(number: int, num_shards:
         [note] = note_missing_shards([name])
         assert note.startswith(f"1 of {num_shards} shards, missing d-")
         assert note.endswith(f" - at d-*-of-{total}")
+
+
+def test_standard_input_is_not_refused_for_a_change_of_the_folder_that_we_are_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / PENDING).mkdir()
+    (tmp_path / "x.tfrecord").write_bytes(write_frames([b"a"]))
+    monkeypatch.chdir(tmp_path)
+    assert find_shards(["-"]) == ["-"]
+    with pytest.raises(StorageError, match="a change of this folder was interrupted"):
+        find_shards(["x.tfrecord"])
