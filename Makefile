@@ -204,6 +204,7 @@ faults: .venv/.installed  ## let each system call of each command fail (SHARE=1:
 	.venv/bin/python tests/trust/faults.py --share $(or $(SHARE),1) $(ARGS)
 kills: .venv/.installed  ## kill, terminate and interrupt each command that writes, TIMES=100 each
 	.venv/bin/python tests/trust/kills.py --times $(or $(TIMES),100) $(ARGS)
+	.venv/bin/python tests/trust/part_kills.py --times $(or $(TIMES),100)
 limits: .venv/.installed  ## run each command with little memory, few files, small files, few processes, a read-only folder
 	.venv/bin/python tests/trust/limits.py --share $(or $(SHARE),1) $(ARGS)
 

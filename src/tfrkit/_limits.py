@@ -106,6 +106,7 @@ class Limits:
     max_neighbours: int = 4096  # images that an image is compared with, among those that share a part of its hash
     min_shuffle_nbytes: int = 64_000_000  # less memory is refused
     max_buckets: int = 512  # of a shuffle
+    max_named_inputs: int = 10_000_000  # of an earlier build, read to name what changed: 200 bytes each
     gathered_nbytes: int = 256 << 20  # of a query, from the workers of a cluster to one machine; more is refused
     run_stretch_nbytes: int = 1 << 20  # of a bucket in a run of a shuffle on a cluster: longer than a seek takes
     large_record_nbytes: int = 32 << 10  # above this size random reads are about as fast as sequential ones

@@ -23,6 +23,7 @@ fuzz-python: .venv-fuzz/.installed  ## feed sidecars, schemas, states, annotatio
 trust-short: .venv/.installed  ## short forms of faults, kills and limits, with a fixed seed
 	.venv/bin/python tests/trust/faults.py --share 0.01 --seed 1 $(ARGS)
 	.venv/bin/python tests/trust/kills.py --times 1 --signal SIGKILL --seed 1 $(ARGS)
+	.venv/bin/python tests/trust/part_kills.py --times 1 --seed 1
 	.venv/bin/python tests/trust/limits.py --share 0.05 --seed 1 $(ARGS)
 
 # .venv-remote: a store that fails is part of it. SECONDS is of the viewer; ARGS="--only memory --seed 7" repeats one.

@@ -30,6 +30,7 @@ from itertools import repeat
 from typing import Any, Literal, NamedTuple
 
 from tfrkit import _platform
+from tfrkit._limits import LIMITS
 from tfrkit.container.index import INDEX_FOLDER
 from tfrkit.errors import StorageError
 from tfrkit.images.encode import ImageFact
@@ -271,11 +272,16 @@ def write_inputs(path: str, items: Items, *, stamps: bool = True, level: int = 6
 
 
 def read_inputs(path: str) -> dict[str, tuple[int, int]]:
-    """Read a list of inputs: name → size and mtime. Empty if there is no readable list."""
+    """Read a list of inputs: name → size and mtime. Empty if there is no readable list, or one that is too long.
+
+    It is read to name what changed before a build is refused: that must not take the memory of the machine.
+    """
     inputs = {}
     try:
         with gzip.open(_open_object(path) if has_scheme(path) else path, "rb") as file:
             for line in file:
+                if len(inputs) >= LIMITS.max_named_inputs:
+                    return {}
                 nbytes, stamp, key = line.rstrip(b"\n").split(b"\t", 2)
                 inputs[os.fsdecode(_unescape(key))] = (int(nbytes), int(stamp))
     except (OSError, ValueError, EOFError, zlib.error, StorageError):

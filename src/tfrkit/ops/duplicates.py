@@ -2,8 +2,8 @@
 
 Equal bytes are found by sorting digests. Images that look the same are found without comparing all pairs: two 64-bit
 hashes that differ in at most 3 bits have at least one of their four 16-bit parts in common, so only hashes that share a
-part are compared. A 256-bit hash then tells apart images with the same layout (plates, forms, captchas). Memory: 65
-bytes per record, and 300 during the comparison.
+part are compared. A 256-bit hash then tells apart images with the same layout (plates, forms, captchas). Memory: 17
+bytes per record and 40 more per image; 33 and 110 during the comparison.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _PART_BITS = 16
 NEAR_LONG_BITS = 26
 _NONE = np.iinfo(np.uint64).max
 _INDEX_BITS = 40
+_PIECE = 1 << 18  # records or pairs at a time
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -42,19 +43,19 @@ class Fingerprints:
 
     def __init__(self) -> None:
         self._digests: list[UInt8Array] = []
-        self._short: list[UInt64Array] = []
+        self._short: list[UInt64Array] = []  # of images only, as the next one
         self._long: list[UInt64Array] = []
         self._is_hashed: list[Bools] = []
-        self._splits: list[np.ndarray[Any, np.dtype[np.int32]]] = []
+        self._splits: list[tuple[int, int]] = []  # split and number of records, of each call of `add`
 
     def add(self, digests: list[bytes], short: UInt64Array, long: UInt64Array, is_hashed: Bools, *, split: int) -> None:
         """Add records of one split; a record with digest b"" is not compared."""
         joined = b"".join(digest or bytes(DIGEST_NBYTES) for digest in digests)
         self._digests.append(np.frombuffer(joined, np.uint8).reshape(-1, DIGEST_NBYTES))
-        self._short.append(short)
-        self._long.append(long)
+        self._short.append(short if is_hashed.all() else short[is_hashed])
+        self._long.append(long if is_hashed.all() else long[is_hashed])
         self._is_hashed.append(is_hashed)
-        self._splits.append(np.full(len(digests), split, np.int32))
+        self._splits.append((split, len(digests)))
 
     def find_matches(self) -> Iterator[Match]:
         """Yield each record that copies an earlier one, with one earlier match in its own and each earlier split.
@@ -63,24 +64,35 @@ class Fingerprints:
         """
         if not self._digests:
             return
-        digests = np.concatenate(self._digests).view(np.uint64).reshape(-1, 2)
-        splits = np.concatenate(self._splits).astype(np.int64)
+        digests = _join(self._digests).view(np.uint64).reshape(-1, 2)
+        counts = np.array(self._splits, np.int64)
+        splits = np.repeat(counts[:, 0].astype(np.int32), counts[:, 1])
         is_copy = np.zeros(len(splits), np.bool_)
         yield from _match_equal(digests, splits, is_copy)
-        is_hashed = np.concatenate(self._is_hashed) & ~is_copy
-        numbers = np.flatnonzero(is_hashed)
-        if len(numbers) > 1:
-            short, long = np.concatenate(self._short)[numbers], np.concatenate(self._long)[numbers]
-            near = _NearSearch(short, long, digests[numbers], splits[numbers])
-            for match in near.find():
+        is_hashed = _join(self._is_hashed)
+        short, long = _join(self._short), _join(self._long)
+        if is_copy.any():
+            is_left = ~is_copy[is_hashed]
+            short, long, is_hashed = short[is_left], long[is_left], is_hashed & ~is_copy
+        if len(short) > 1:
+            numbers = np.flatnonzero(is_hashed)
+            for match in _NearSearch(short, long, digests, numbers, splits[numbers]).find():
                 yield Match(int(numbers[match.earlier]), int(numbers[match.later]), match.distance)
 
 
-def _match_equal(digests: UInt64Array, splits: Int64Array, is_copy: Bools) -> Iterator[Match]:
+def _join(pieces: list[Any]) -> Any:
+    """Concatenate arrays, and keep the result instead of them: both would be twice the memory."""
+    if len(pieces) > 1:
+        pieces[:] = [np.concatenate(pieces)]
+    return pieces[0]
+
+
+def _match_equal(digests: UInt64Array, splits: np.ndarray[Any, np.dtype[np.int32]], is_copy: Bools) -> Iterator[Match]:
     """Yield records with equal bytes; mark in `is_copy` those that have an earlier match in their own split."""
-    present = np.flatnonzero(digests.any(axis=1))
+    alike = _find_alike(digests[:, 0])
+    alike = alike[digests[alike].any(axis=1)]
     # The sort is stable, so equal records stay in order.
-    order = present[np.lexsort((digests[present, 1], digests[present, 0]))]
+    order = alike[np.lexsort((digests[alike, 1], digests[alike, 0]))]
     if len(order) < 2:
         return
     is_same = (digests[order[1:]] == digests[order[:-1]]).all(axis=1)
@@ -95,14 +107,36 @@ def _match_equal(digests: UInt64Array, splits: Int64Array, is_copy: Bools) -> It
             firsts.setdefault(split, number)
 
 
+def _find_alike(values: UInt64Array) -> Int64Array:
+    """Return the places of the values that come more than once, in order: of most datasets these are few."""
+    found = np.sort(values)
+    found = np.unique(found[1:][found[1:] == found[:-1]])
+    pieces = [np.zeros(0, np.int64)]
+    for start in range(0, len(values) if len(found) else 0, _PIECE):
+        piece = values[start : start + _PIECE]
+        at = np.minimum(np.searchsorted(found, piece), len(found) - 1)
+        pieces.append(start + np.flatnonzero(found[at] == piece))
+    return np.concatenate(pieces)
+
+
 class _NearSearch:
     """Finds for each image the nearest earlier one in its own split and in each earlier split, by similar hashes."""
 
-    def __init__(self, short: UInt64Array, long: UInt64Array, digests: UInt64Array, splits: Int64Array) -> None:
+    def __init__(
+        self,
+        short: UInt64Array,
+        long: UInt64Array,
+        digests: UInt64Array,
+        numbers: Int64Array,
+        splits: np.ndarray[Any, np.dtype[np.int32]],
+    ) -> None:
+        """Compare images by their hashes; `numbers` are their places among the digests of all records."""
         self._short = short
         self._long = long
         self._digests = digests
-        distinct, self._splits = np.unique(splits, return_inverse=True)
+        self._numbers = numbers
+        distinct = np.unique(splits)
+        self._splits = np.searchsorted(distinct, splits).astype(np.int32)
         # Distance in the high bits, number of the earlier image in the low bits: the minimum is the nearest image, and
         # the first of several.
         self._nearest = np.full((len(short), len(distinct)), _NONE, np.uint64)
@@ -116,23 +150,27 @@ class _NearSearch:
 
     def _compare_part(self, part: int) -> None:
         """Compare images that share one part of their short hash."""
-        values = self._short >> np.uint64(part * _PART_BITS) & np.uint64((1 << _PART_BITS) - 1)
+        values = (self._short >> np.uint64(part * _PART_BITS)).astype(np.uint16)
         # Sorted by the whole hash within a part, so that the pairs compared are similar if there are too many for all.
         order = np.lexsort((self._short, values))
         in_order = values[order]
-        stops = np.searchsorted(in_order, in_order, side="right")
-        active = np.arange(len(order))
-        for lag in range(1, LIMITS.max_neighbours + 1):
-            active = active[active + lag < stops[active]]
-            if not len(active):
-                return
-            self._compare(order[active], order[active + lag])
+        # Pieces, because what is computed for each pair would be several times the hashes.
+        for start in range(0, len(order), _PIECE):
+            active = np.arange(start, min(start + _PIECE, len(order)))
+            stops = np.searchsorted(in_order, in_order[active], side="right")
+            for lag in range(1, LIMITS.max_neighbours + 1):
+                is_left = active + lag < stops
+                active, stops = active[is_left], stops[is_left]
+                if not len(active):
+                    break
+                self._compare(order[active], order[active + lag])
 
     def _compare(self, one: Int64Array, two: Int64Array) -> None:
         is_near = count_bits(self._short[one] ^ self._short[two]) <= _NEAR_BITS
         earlier, later = np.minimum(one[is_near], two[is_near]), np.maximum(one[is_near], two[is_near])
         distances = count_bits(self._long[earlier] ^ self._long[later]).sum(axis=1)
-        is_kept = (distances <= NEAR_LONG_BITS) & (self._digests[earlier] != self._digests[later]).any(axis=1)
+        digests = self._digests[self._numbers[earlier]], self._digests[self._numbers[later]]
+        is_kept = (distances <= NEAR_LONG_BITS) & (digests[0] != digests[1]).any(axis=1)
         earlier, later, distances = earlier[is_kept], later[is_kept], distances[is_kept]
         packed = distances.astype(np.uint64) << np.uint64(_INDEX_BITS) | earlier.astype(np.uint64)
         np.minimum.at(self._nearest, (later, self._splits[earlier]), packed)

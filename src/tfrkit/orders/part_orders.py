@@ -32,13 +32,13 @@ class Without(Rearranged):
         return self
 
     def describe(self) -> object:
-        digest = hashlib.blake2b(self._positions.tobytes(), digest_size=16).hexdigest()
+        digest = hashlib.blake2b(self._positions, digest_size=16).hexdigest()
         return ["without", len(self._positions), digest, self._base.describe()]
 
 
 def list_parts(base: Order, names: Sequence[str], part_of: Int64Array) -> dict[str, Order]:
     """Make the orders of parts from the part of each position; a part keeps the order of `base`."""
-    return {name: Listed(base, np.flatnonzero(part_of == part).astype(np.uint64)) for part, name in enumerate(names)}
+    return {name: Listed(base, np.flatnonzero(part_of == part).view(np.uint64)) for part, name in enumerate(names)}
 
 
 def is_fixed(order: Order) -> bool:

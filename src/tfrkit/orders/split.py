@@ -116,7 +116,7 @@ def fold_orders(
         fold_of[_order_by_class(mixed_codes, seed)] = np.arange(base.size) % k
     else:
         return _cut_folds(base, k, seed)
-    tests = [np.flatnonzero(fold_of == i).astype(np.uint64) for i in range(k)]
+    tests = [np.flatnonzero(fold_of == i).view(np.uint64) for i in range(k)]
     return [(Without(base, positions), Listed(base, positions)) for positions in tests]
 
 

@@ -110,6 +110,9 @@ class PartWorkers(Workers):
 
     def _refuse_finished(self) -> None:
         if self._name and f"{self._name}.done" in self._folder.list():
+            with contextlib.suppress(TfrkitError):  # if the part that wrote it was killed before it did this
+                self._folder.remove(self._name)
+                self._folder.remove_file(f"{self._name}.begun")
             raise OtherPartsError(
                 "another part has written the output",
                 shard=self._part.folder,

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from tfrkit._limits import LIMITS
 from tfrkit.build.journal import (
     BadItem,
     Journal,
@@ -172,6 +173,17 @@ def test_list_of_many_inputs_is_read_back_with_odd_names(tmp_path, level):
         builder.add(key, nbytes=nbytes, stamp=stamp)
     list(write_inputs(str(tmp_path / "i"), builder.build(), level=level))
     assert read_inputs(str(tmp_path / "i")) == expected
+
+
+def test_list_of_too_many_inputs_counts_as_none(tmp_path, monkeypatch):
+    builder = ItemsBuilder()
+    for number in range(30):
+        builder.add(f"name {number:02}", nbytes=number)
+    list(write_inputs(str(tmp_path / "i"), builder.build()))
+    monkeypatch.setattr(LIMITS, "max_named_inputs", 30)
+    assert len(read_inputs(str(tmp_path / "i"))) == 30
+    monkeypatch.setattr(LIMITS, "max_named_inputs", 29)
+    assert read_inputs(str(tmp_path / "i")) == {}
 
 
 @pytest.mark.parametrize("place", range(0, 40, 3))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import random
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -118,3 +119,43 @@ def test_bits_are_counted(shape: tuple[int, ...]) -> None:
     values = np.random.default_rng(3).integers(0, 2**63, shape, np.uint64)
     expected = [int(value).bit_count() for value in values.reshape(-1)]
     assert count_bits(values).reshape(-1).tolist() == expected
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1 << 18])
+def test_result_does_not_depend_on_the_size_of_pieces(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    chance = random.Random(4)
+    texts = [f"r{chance.randrange(60)}" if number % 9 else "" for number in range(200)]
+    hashes = [(chance.getrandbits(64) & 0xFFFF00000000FFFF, chance.getrandbits(8)) for _ in texts]
+
+    def find() -> list[Match]:
+        prints = Fingerprints()
+        for start in range(0, 200, 50):
+            add(prints, texts[start : start + 50], split=start // 100, hashes=hashes[start : start + 50])
+        add(prints, [f"r{number}" for number in range(70)], split=2)
+        return list(prints.find_matches())
+
+    expected = find()
+    monkeypatch.setattr("tfrkit.ops.duplicates._PIECE", piece)
+    assert find() == expected
+    assert len(expected) > 100
+
+
+@pytest.mark.resources
+def test_records_without_images_take_few_bytes() -> None:
+    number = 200_000
+    chance = np.random.default_rng(1)
+    tracemalloc.start()
+    try:
+        prints = Fingerprints()
+        for _ in range(4):
+            data = chance.bytes(16 * number // 4)
+            digests = [data[at : at + 16] for at in range(0, len(data), 16)]
+            empty = np.zeros(len(digests), np.uint64)
+            prints.add(digests, empty, np.zeros((len(digests), 4), np.uint64), empty.astype(bool), split=0)
+        del digests, data, empty
+        assert tracemalloc.get_traced_memory()[0] < 20 * number
+        tracemalloc.reset_peak()
+        assert list(prints.find_matches()) == []
+        assert tracemalloc.get_traced_memory()[1] < 60 * number
+    finally:
+        tracemalloc.stop()

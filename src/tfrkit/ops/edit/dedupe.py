@@ -140,7 +140,7 @@ def _group_by_bytes(sources: FrameSources, progress: Progress) -> Int64Array:
         digests += b"".join(hashlib.blake2b(record, digest_size=DIGEST_NBYTES).digest() for record in stretch.taken)
         progress.advance(stretch.num_frames, sum(map(len, stretch.taken)), 0)
     progress.end()
-    return _find_firsts(np.frombuffer(bytes(digests), np.uint64).reshape(-1, 2))
+    return _find_firsts(np.frombuffer(digests, np.uint64).reshape(-1, 2))
 
 
 def _find_firsts(keys: np.ndarray[Any, np.dtype[Any]]) -> Int64Array:
@@ -148,7 +148,11 @@ def _find_firsts(keys: np.ndarray[Any, np.dtype[Any]]) -> Int64Array:
     # The sort is stable, so equal rows stay in order.
     order = np.lexsort((keys[:, 1], keys[:, 0]))
     is_new = np.ones(len(order), np.bool_)
-    is_new[1:] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
+    is_new[1:] = False
+    for column in (0, 1):  # one at a time, which takes half of the memory
+        sorted_keys = keys[order, column]
+        is_new[1:] |= sorted_keys[1:] != sorted_keys[:-1]
+        del sorted_keys
     firsts = np.empty(len(order), np.int64)
     firsts[order] = order[is_new][np.cumsum(is_new) - 1]
     return firsts

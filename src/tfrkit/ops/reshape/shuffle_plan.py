@@ -16,6 +16,7 @@ import numpy as np
 
 from tfrkit._limits import LIMITS
 from tfrkit._types import UInt64Array
+from tfrkit.errors import Step, misuse
 from tfrkit.ops.reshape.layout import Group, cut_evenly
 from tfrkit.orders.order import keyed_permutation
 from tfrkit.passes.frame_sources import PartsOf, UInt32Array
@@ -112,8 +113,10 @@ class ShufflePlan:
         starts.append(self.starts[-1])
         if len(starts) - 1 > LIMITS.max_buckets + len(self.groups):
             needed = self.nbytes * 2 / LIMITS.max_buckets
-            raise ValueError(
-                f"memory expected at least {needed / 1e6:,.0f}MB for this much data, got {memory / 1e6:,.0f}MB"
+            raise misuse(
+                f"memory expected at least {needed / 1e6:,.0f}MB for this much data, got {memory / 1e6:,.0f}MB",
+                Step("give it that much: {memory}", memory=f"{-(-int(needed) // 10**6)}MB"),
+                "or run it as one part, which has no such limit: tfr shuffle … --part 0/1 --parts DIR",
             )
         return starts
 

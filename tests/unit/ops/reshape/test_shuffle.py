@@ -12,6 +12,7 @@ import pytest
 
 import tfrkit
 from tfrkit._limits import LIMITS
+from tfrkit.engines.part import Part
 from tfrkit.errors import CorruptRecordError
 from tfrkit.ops.reshape.shuffle import shuffle
 from tfrkit.testing.corruption import flip, frame_offsets
@@ -69,6 +70,21 @@ def test_too_small_memory_limit_is_reported(source: Path, tmp_path: Path, monkey
     with pytest.raises(ValueError, match="memory expected at least .*MB for this much data"):
         shuffle(source, tmp_path / "out.tfrecord", memory=1000)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tfrecord"]
+
+
+def test_one_part_shuffles_more_than_buckets_hold(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shuffle(source, tmp_path / "whole", seed=5, shards=3)
+    monkeypatch.setattr(LIMITS, "min_shuffle_nbytes", 1)
+    monkeypatch.setattr(LIMITS, "max_buckets", 4)
+    monkeypatch.setattr(LIMITS, "run_stretch_nbytes", 64)
+    with pytest.raises(ValueError, match=r"--part 0/1 --parts DIR"):
+        shuffle(source, tmp_path / "one" / "whole", seed=5, shards=3, memory=10_000)
+    part = Part("0/1", str(tmp_path / "meet"))
+    shuffle(source, tmp_path / "one" / "whole", seed=5, shards=3, memory=10_000, engine=part, jobs=1)
+    for path in (tmp_path / "whole").glob("*.tfrecord*"):
+        assert (tmp_path / "one" / "whole" / path.name).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("memory", ["64MB", 16_000])
