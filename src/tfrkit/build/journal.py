@@ -276,7 +276,7 @@ def read_inputs(path: str) -> dict[str, tuple[int, int]]:
 
     It is read to name what changed before a build is refused: that must not take the memory of the machine.
     """
-    inputs = {}
+    inputs: dict[str, tuple[int, int]] = {}
     try:
         with gzip.open(_open_object(path) if has_scheme(path) else path, "rb") as file:
             for line in file:

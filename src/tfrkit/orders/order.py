@@ -179,7 +179,7 @@ class Listed(Rearranged):
         return _chain(("list", self._positions), self._base, epoch)
 
     def describe(self) -> object:
-        digest = hashlib.blake2b(self._positions, digest_size=16).hexdigest()
+        digest = hashlib.blake2b(self._positions.data, digest_size=16).hexdigest()
         return ["listed", self.size, digest, self._base.describe()]
 
 

@@ -32,7 +32,7 @@ class Without(Rearranged):
         return self
 
     def describe(self) -> object:
-        digest = hashlib.blake2b(self._positions, digest_size=16).hexdigest()
+        digest = hashlib.blake2b(self._positions.data, digest_size=16).hexdigest()
         return ["without", len(self._positions), digest, self._base.describe()]
 
 
