@@ -103,6 +103,7 @@ class Limits:
     probed_records: int = 32  # per chunk, to guess the meaning of features
     max_features: int = 20_000  # more are refused: each name takes memory, and every record may have a new one
     max_findings: int = 10_000  # per kind; a report must not be larger than the dataset
+    compared_records: int = 1 << 18  # whose hashes are compared at a time
     max_neighbours: int = 4096  # images that an image is compared with, among those that share a part of its hash
     min_shuffle_nbytes: int = 64_000_000  # less memory is refused
     max_buckets: int = 512  # of a shuffle

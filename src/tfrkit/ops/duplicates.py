@@ -25,7 +25,7 @@ _PART_BITS = 16
 NEAR_LONG_BITS = 26
 _NONE = np.iinfo(np.uint64).max
 _INDEX_BITS = 40
-_PIECE = 1 << 18  # records or pairs at a time
+
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -112,8 +112,8 @@ def _find_alike(values: UInt64Array) -> Int64Array:
     found = np.sort(values)
     found = np.unique(found[1:][found[1:] == found[:-1]])
     pieces = [np.zeros(0, np.int64)]
-    for start in range(0, len(values) if len(found) else 0, _PIECE):
-        piece = values[start : start + _PIECE]
+    for start in range(0, len(values) if len(found) else 0, LIMITS.compared_records):
+        piece = values[start : start + LIMITS.compared_records]
         at = np.minimum(np.searchsorted(found, piece), len(found) - 1)
         pieces.append(start + np.flatnonzero(found[at] == piece))
     return np.concatenate(pieces)
@@ -155,8 +155,8 @@ class _NearSearch:
         order = np.lexsort((self._short, values))
         in_order = values[order]
         # Pieces, because what is computed for each pair would be several times the hashes.
-        for start in range(0, len(order), _PIECE):
-            active = np.arange(start, min(start + _PIECE, len(order)))
+        for start in range(0, len(order), LIMITS.compared_records):
+            active = np.arange(start, min(start + LIMITS.compared_records, len(order)))
             stops = np.searchsorted(in_order, in_order[active], side="right")
             for lag in range(1, LIMITS.max_neighbours + 1):
                 is_left = active + lag < stops

@@ -135,7 +135,7 @@ def test_result_does_not_depend_on_the_size_of_pieces(monkeypatch: pytest.Monkey
         return list(prints.find_matches())
 
     expected = find()
-    monkeypatch.setattr("tfrkit.ops.duplicates._PIECE", piece)
+    monkeypatch.setattr(LIMITS, "compared_records", piece)
     assert find() == expected
     assert len(expected) > 100
 
