@@ -20,7 +20,7 @@ class Limits:
 
     # Storage.
     digest_nbytes: int = 1 << 20  # hashed per step
-    spare_nbytes: int = 16 << 20  # required free space in addition to the expected output
+    spare_nbytes: int = 4 << 20  # required free space in addition to the expected output
     sweep_share: float = 0.01  # share of the time that may be spent looking for temporaries of dead processes
 
     # Remote storage. Requests of 8 MiB reach the full rate of a connection; the number in flight hides their latency.

@@ -79,7 +79,7 @@ def load_state(state: Mapping[str, Any], dataset: str, order: str, size: int) ->
     if state["order"] != order:
         raise TfrkitError(
             f"the state is from another order, {state['order']} stored, {order} requested",
-            hint="use the seed, split, take, skip and shuffle that the state was saved with; "
+            hint="use the seed, split, take, skip, shuffle, bucket and max_tokens that the state was saved with; "
             "with a striped shuffle also the batch size of all ranks together",
         )
     epoch = require_count("state key 'epoch'", state["epoch"], MAX_EPOCH)

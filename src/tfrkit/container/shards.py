@@ -312,6 +312,8 @@ def looks_like_shard(path: str) -> bool:
     if has_scheme(path):
         head = open_reader(path).read_at(0, _HEAD_NBYTES)
     else:
+        if os.path.islink(path) and not os.path.exists(path):
+            return False
         with open_to_read(path) as file:
             head = file.read(_HEAD_NBYTES)
     if not head:

@@ -28,7 +28,8 @@ class Batches(BatchLoop):
     global batch k is the same 64 rows on any number of ranks. ``batch(64, per_rank=True)`` is 64 rows on each rank and
     512 on all together. If `per_rank` is not given, the first of several ranks warns with both numbers.
     With ``max_tokens`` each rank has the whole budget. A state may be loaded with another number of ranks or workers,
-    or another batch size, because it counts rows of the epoch.
+    or another batch size, because it counts rows of the epoch; with ``bucket`` or ``max_tokens``, which choose the rows
+    of a batch, only with the same ones.
 
     Example:
         >>> batches = ds.shuffle(seed=7).batch(256)
@@ -74,11 +75,11 @@ class Batches(BatchLoop):
     ) -> TorchLoader:
         """Return a loader of PyTorch tensors that resumes exactly.
 
-        Every row is read exactly once per epoch for any number of workers and ranks, and global batch k always has the
-        same rows. Rank and world size default to those of torch.distributed if it is initialized, else to RANK and
-        WORLD_SIZE, which torchrun sets. `even` makes the last batch even between ranks by repeating ("pad") or dropping
-        ("drop") rows. `options` are passed to torch.utils.data.DataLoader. If a trainer makes the DataLoader itself,
-        use `to_torch_dataset` instead.
+        Every row is read once per epoch for any number of workers and ranks, and global batch k always has the same
+        rows. Only `even` adds to that: it makes the last batch even between ranks by repeating ("pad") or dropping
+        ("drop") rows. Rank and world size default to those of torch.distributed if it is initialized, else to RANK and
+        WORLD_SIZE, which torchrun sets. `options` are passed to torch.utils.data.DataLoader. If a trainer makes the
+        DataLoader itself, use `to_torch_dataset` instead.
 
         With `device`, batches are tensors on that device, copied from pinned memory on a side stream two batches ahead.
         The default is the device given to `decode`, if any; JPEGs are then decoded on it.

@@ -27,7 +27,8 @@ from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.local import require_space
 from tfrkit.storage.resolve import Address, open_writer, show_address
-from tfrkit.storage.temporaries import MadeFolders
+from tfrkit.storage.sync import sync_folder
+from tfrkit.storage.temporaries import MadeFolders, TemporaryFolder
 
 # Bytes copied per step: each is accessed three times, so they should fit into the CPU cache.
 _PIECE_NBYTES = 1 << 18
@@ -137,8 +138,12 @@ def repair(
     watch = progress or Quiet()
     watch.begin(0, sum(sizes))
     result = Repair()
+    # A new folder appears with all of its files, or not at all.
+    staged = None
+    if is_folder and not is_remote and not os.path.exists(target):
+        staged = TemporaryFolder(os.path.realpath(target), make_folders=True)
     try:
-        if not is_remote:
+        if not is_remote and staged is None:
             made.make(target if is_folder else os.path.dirname(target))
         for source, destination, nbytes in zip(paths, targets, sizes, strict=True):
             try:
@@ -151,7 +156,8 @@ def repair(
                 continue
             known = find_count(source, shard)
             chosen = asked or (None if is_folder else compression_of_name(destination)) or shard.compression
-            count, num_others, losses = _copy_sound(shard, destination, chosen)
+            place = destination if staged is None else os.path.join(staged.path, os.path.basename(destination))
+            count, num_others, losses = _copy_sound(shard, place, destination, chosen)
             result.records += count
             result.num_others += num_others
             result.files.append((source, destination, count))
@@ -159,7 +165,12 @@ def repair(
             _add_lost(result, known, count, losses)
             made.keep()
             watch.advance(0, nbytes, len(losses))
+        if staged is not None and result.files:
+            staged.place(os.path.realpath(target))
+            sync_folder(os.path.dirname(os.path.realpath(target)))
     finally:
+        if staged is not None:
+            staged.remove()
         made.remove()
         watch.end()
     return result
@@ -188,13 +199,18 @@ def _add_lost(result: Repair, known: int | None, count: int, losses: list[Loss])
     result.lost_records = None if lost is None or result.lost_records is None else result.lost_records + lost
 
 
-def _copy_sound(shard: Shard, destination: str, compression: Compression) -> tuple[int, int, list[Loss]]:
-    """Copy records; return the number of them, of those that are not Examples although most are, and the losses."""
+def _copy_sound(shard: Shard, path: str, destination: str, compression: Compression) -> tuple[int, int, list[Loss]]:
+    """Copy records to the file `path`; errors name its `destination`.
+
+    Return the number of records, of those that are not Examples although most are, and the losses.
+    """
     is_parsed = holds_examples(shard)
     policy = CollectPolicy()
     parts = Salvage(shard, policy)
     count = num_others = 0
-    with contextlib.closing(shard), ShardWriter(open_writer(destination), compression=compression) as writer:
+    output = open_writer(path)
+    output.name = destination
+    with contextlib.closing(shard), ShardWriter(output, compression=compression) as writer:
         for stretch in walk_streams(parts, read_list, _PIECE_RECORDS, _PIECE_NBYTES):
             writer.write(frame_records(stretch.taken))
             count += stretch.num_frames

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import glob
 import hashlib
@@ -137,6 +138,8 @@ def read_file(path: str) -> bytes | None:
         except (PermissionError, IsADirectoryError) as error:
             raise UnusableFileError(f"cannot open, {describe_os_error(error)}", shard=path) from None
         except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return None
             raise explain_os_error(error, path, verb="read") from None
     else:
         bucket, key = _split(path)

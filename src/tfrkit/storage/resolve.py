@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import glob
 import os
 from collections.abc import Iterable, Sequence
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tfrkit.errors import StorageError
 from tfrkit.storage.addresses import find_windows_path, has_scheme, parse_remote, require_local
-from tfrkit.storage.base import ByteReader
+from tfrkit.storage.base import ByteReader, explain_os_error
 from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
 from tfrkit.storage.objects import Listing
 from tfrkit.storage.options import StorageOptions, set_options
@@ -139,20 +138,43 @@ def _is_sidecar_folder(path: str) -> bool:
     return os.path.basename(path.rstrip(os.sep)).startswith("_") and os.path.isdir(path)
 
 
+def _is_file_or_lost(entry: os.DirEntry[str]) -> bool:
+    """Whether this is a regular file, a link to one, or a link that leads nowhere."""
+    if not entry.is_symlink():
+        return entry.is_file()
+    return os.path.isfile(entry.path) or not os.path.exists(entry.path)
+
+
 def walk_folder(folder: str) -> list[str]:
-    """Return the regular files below a folder, sorted; names that start with `.` or `_` are skipped."""
-    found = []
-    waiting = [folder]
-    while waiting:
-        # Unreadable folders are skipped. scandir returns the types of entries, so no stat is needed.
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.name.startswith((".", "_")):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                elif entry.is_file():
-                    found.append(entry.path)
+    """Return the files below a folder, sorted; names that start with `.` or `_` are skipped.
+
+    Linked folders are entered too, after all others, and no folder twice. A link that leads nowhere counts as a file,
+    so that it is missed by its name. Raises `StorageError` for a folder that cannot be read.
+    """
+    found: list[str] = []
+    folders = [folder]
+    linked: list[str] = []
+    seen: set[tuple[int, int]] = set()
+    while folders or linked:
+        place = folders.pop() if folders else linked.pop(0)
+        try:
+            state = os.stat(place)
+            if (state.st_dev, state.st_ino) in seen:
+                continue
+            seen.add((state.st_dev, state.st_ino))
+            # scandir returns the types of entries, so only links need a stat.
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    if entry.name.startswith((".", "_")):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    elif entry.is_symlink() and os.path.isdir(entry.path):
+                        linked.append(entry.path)
+                    elif _is_file_or_lost(entry):
+                        found.append(entry.path)
+        except OSError as error:
+            raise explain_os_error(error, place, verb="read") from None
     return sorted(found)
 
 

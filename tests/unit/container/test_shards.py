@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import tfrkit
 from tfrkit.container.shards import Shard, find_shards, looks_like_shard, name_shard, note_missing_shards
 from tfrkit.errors import NotATFRecordError, StorageError
 from tfrkit.storage.local import LocalReader
@@ -236,3 +237,12 @@ def test_standard_input_is_not_refused_for_a_change_of_the_folder_that_we_are_in
     assert find_shards(["-"]) == ["-"]
     with pytest.raises(StorageError, match="a change of this folder was interrupted"):
         find_shards(["x.tfrecord"])
+
+
+def test_links_that_lead_nowhere_are_no_shards_unless_their_name_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.tfrecord").write_bytes(write_frames([b"one"]))
+    (tmp_path / "self").symlink_to("self")
+    assert find_shards(tmp_path) == [str(tmp_path / "a.tfrecord")]
+    (tmp_path / "lost.tfrecord").symlink_to("gone")
+    with pytest.raises(StorageError, match="no such file or directory - at .*lost.tfrecord"):
+        len(tfrkit.open(tmp_path))

@@ -13,6 +13,7 @@ from tfrkit._limits import LIMITS
 from tfrkit.errors import NotATFRecordError, StorageError
 from tfrkit.ops.repair import repair
 from tfrkit.ops.reshape.reshard import reshard
+from tfrkit.progress import Quiet
 from tfrkit.testing.corruption import flip, flip_each_byte, frame_offsets, make_frame, splice
 from tfrkit.testing.reference import write_frames
 
@@ -250,3 +251,24 @@ def test_damaged_first_record_is_the_only_one_lost(tmp_path: Path) -> None:
         (tmp_path / "a").write_bytes(pack(flip(FRAMES, 3)))
         repair(tmp_path / "a", tmp_path / "b", force=True)
         assert read(tmp_path / "b") == RECORDS[1:]
+
+
+def test_new_folder_appears_with_all_files_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("a.tfrecord", "b.tfrecord"):
+        (tmp_path / "in" / name).write_bytes(FRAMES)
+    seen = []
+
+    class Watch(Quiet):
+        def advance(self, num_items: int, nbytes: int, num_bad: int) -> None:
+            seen.append((tmp_path / "out").exists())
+            if len(seen) == 2:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        repair(tmp_path / "in", tmp_path / "out", progress=Watch())
+    assert seen == [False, False]
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+    made = repair(tmp_path / "in", tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.tfrecord", "b.tfrecord"]
+    assert [file[1] for file in made.files] == [str(tmp_path / "out" / name) for name in ("a.tfrecord", "b.tfrecord")]

@@ -66,3 +66,7 @@ def test_folder_is_walked_without_hidden_names(both: dict[str, str], store: Fake
     store.log.clear()
     assert walk_remote("s3://b/a/") == ["s3://b/a/b/z.tfrecord", "s3://b/a/x.tfrecord", "s3://b/a/y.tfrecord"]
     assert [row[:2] for row in store.log] == [("list", "a/"), ("list", "a/b/")]
+
+
+def test_file_whose_name_no_folder_takes_is_missing(tmp_path: Path) -> None:
+    assert read_file(str(tmp_path / ("x" * 300))) is None

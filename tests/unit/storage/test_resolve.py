@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tfrkit
 from tfrkit.errors import StorageError
-from tfrkit.storage.resolve import expand_address, expand_home, find_near_name
+from tfrkit.storage.resolve import expand_address, expand_home, find_near_name, walk_folder
 
 
 @pytest.fixture
@@ -81,3 +83,40 @@ def test_pattern_without_a_match_hints_at_its_folder(
     with pytest.raises(StorageError, match="no file matches") as caught:
         expand_address(pattern)
     assert caught.value.hint == f"list what is there: ls {folder}"
+
+
+def test_linked_folders_are_entered_once_and_after_all_others(tmp_path: Path) -> None:
+    for name in ("data/run3/a.tfrecord", "elsewhere/b.tfrecord"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    (tmp_path / "data/latest").symlink_to("run3")
+    (tmp_path / "data/train").symlink_to("../elsewhere")
+    (tmp_path / "data/run3/up").symlink_to("..")
+    assert walk_folder(str(tmp_path / "data")) == [
+        str(tmp_path / "data/run3/a.tfrecord"),
+        str(tmp_path / "data/train/b.tfrecord"),
+    ]
+
+
+def test_link_that_leads_nowhere_hides_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "a.tfrecord").touch()
+    (tmp_path / "self").symlink_to("self")
+    (tmp_path / "lost.tfrecord").symlink_to("gone")
+    found = [os.path.basename(path) for path in walk_folder(str(tmp_path))]
+    assert found == ["a.tfrecord", "lost.tfrecord", "self"]
+
+
+def test_folder_that_cannot_be_read_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may read every folder, so the system's answer is replaced."""
+    (tmp_path / "data/closed").mkdir(parents=True)
+    (tmp_path / "data/a.tfrecord").touch()
+    scandir = os.scandir
+
+    def refuse(path: str) -> Any:
+        if path.endswith("closed"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(StorageError, match="cannot read, permission denied - at .*data/closed"):
+        walk_folder(str(tmp_path / "data"))
