@@ -82,8 +82,8 @@ def test_head_sequence_example_has_two_parts(tfr, sequences: Path) -> None:
     assert rows[1]["context"]["name"] == "clip 1"
     assert rows[2]["feature_lists"]["frame"] == [[2, 0], [2, 1], [2, 2]]
     text = tfr("head", "sequences.tfrecord").out
-    assert "context/name" in text
-    assert "feature_lists/frame" in text
+    assert "context.name" in text
+    assert "feature_lists.frame" in text
     assert "context/name" in tfr("head", "sequences.tfrecord", "--format", "csv").lines[0]
 
 

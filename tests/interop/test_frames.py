@@ -117,7 +117,7 @@ def assert_frame_equal(frame: pandas.DataFrame, ds: tfr.Dataset) -> None:
     for part, specs in parts.items():
         rows = [row.get(part) for row in expected] if ds.schema.kind == "sequence_example" else expected
         for name, spec in specs.items():
-            column = f"feature_lists/{name}" if part == "feature_lists" and name in ds.schema.features else name
+            column = f"feature_lists.{name}" if part == "feature_lists" and name in ds.schema.features else name
             arrow_name = name.replace("\0", "\\x00")
             cells = read_cells(frame[column])
             if column != "image" and spec.encoding != "list" and spec.dtype == "complex64":
@@ -153,7 +153,7 @@ def test_pandas_big_integers_next_to_missing_ones_stay_exact() -> None:
 
 def test_pandas_holds_sequence_examples_as_columns(sequences: tfr.Dataset) -> None:
     frame = to_pandas(arrow_rows.stream_of(sequences))
-    names = ["id", "note", "both", "action", "position", "words", "tokens", "feature_lists/both", "frame", "matrix"]
+    names = ["id", "note", "both", "action", "position", "words", "tokens", "feature_lists.both", "frame", "matrix"]
     assert list(frame) == names
     assert_frame_equal(frame, sequences)
 

@@ -30,6 +30,9 @@ _TYPE_WORDS: Mapping[object, Mapping[str, Any]] = MappingProxyType(
     }
 )
 # Limits for the search of similar names, because comparing long names takes quadratic time.
+PARTS = ("context", "feature_lists")
+"""The parts of a SequenceExample, in rows, in SQL and in names: ``context.x``, ``feature_lists.x``."""
+
 _MAX_COMPARED_NAME = 200
 _MAX_COMPARED_NAMES = 2000
 
@@ -127,14 +130,18 @@ class Schema:
     def select(self, names: Iterable[str]) -> Schema:
         """Return a schema with only the named features, in the given order.
 
-        A name that is in both the context and the feature lists selects both.
+        A name that is in both the context and the feature lists selects both; ``context.x`` and ``feature_lists.x``
+        select one of them.
         """
         if isinstance(names, str):
             raise TypeError(f"names expected a list of names, got the string {names!r}")
-        wanted = list(dict.fromkeys(names))
-        for name in wanted:
-            self[name]
-        return map_specs(self, lambda specs: {name: specs[name] for name in wanted if name in specs})
+        wanted = [find_part(self, name) for name in dict.fromkeys(names)]
+
+        def pick(part: str, specs: Mapping[str, Spec]) -> dict[str, SpecLike]:
+            return {name: specs[name] for named, name in wanted if named in (None, part) and name in specs}
+
+        lists = pick(PARTS[1], self._feature_lists) if self._kind == "sequence_example" else None
+        return Schema(pick(PARTS[0], self._features), feature_lists=lists, kind=self._kind)
 
     def require_one_kind(self, name: str) -> Spec:
         """Return the spec of a feature, and check that it can be decoded to a column.
@@ -213,6 +220,33 @@ def find_mismatches(schema: Schema, found: Schema) -> list[str]:
             elif not wanted.optional:
                 mismatches.append(describe_missing(name, found.names))
     return mismatches
+
+
+def find_part(schema: Schema, name: str) -> tuple[str | None, str]:
+    """Return the part of a SequenceExample that a name starts with, or None, and the feature; raise if there is none.
+
+    ``context.x`` is the spelling of SQL and of what commands show, ``context/x`` that of columns in CSV and npz files.
+
+    Example:
+        >>> schema = Schema({"id": "int64"}, feature_lists={"id": "int64"})
+        >>> find_part(schema, "id"), find_part(schema, "context.id"), find_part(schema, "feature_lists/id")
+        ((None, 'id'), ('context', 'id'), ('feature_lists', 'id'))
+    """
+    if name in schema:
+        return None, name
+    if schema.kind == "sequence_example" and isinstance(name, str):
+        for part, specs in zip(PARTS, (schema.features, schema.feature_lists), strict=True):
+            plain = name[len(part) + 1 :]
+            if not name.startswith((f"{part}.", f"{part}/")):
+                continue
+            if plain in specs:
+                return part, plain
+            meant = f"{part}.{plain}"
+            if plain in schema:
+                other = f"{PARTS[part == PARTS[0]]}.{plain}"
+                raise MissingFeatureError(f"no feature {show_name(meant)}, did you mean {show_name(other)}")
+            raise MissingFeatureError(describe_missing(meant, [f"{part}.{near}" for near in specs]))
+    raise MissingFeatureError(describe_missing(name, schema.names))
 
 
 def describe_missing(name: str, names: Iterable[str]) -> str:

@@ -40,7 +40,7 @@ def to_pandas(stream: ArrowStream) -> pandas.DataFrame:
     of rows: bytes, arrays, lists of bytes, lists of steps; None if the feature is absent or unset.
 
     Features of SequenceExamples keep their names; a feature list with the name of a context feature is called
-    ``feature_lists/<name>``.
+    ``feature_lists.<name>``.
     """
     pandas = import_or_explain("pandas", "pandas")
     gathered = list(_name_columns(stream.schema))
@@ -55,7 +55,7 @@ def _name_columns(schema: Schema) -> Iterator[_FrameColumn]:
     for name, spec in schema.features.items():
         yield _make_column(name, name, spec, part)
     for name, spec in schema.feature_lists.items():
-        own_name = f"feature_lists/{name}" if name in schema.features else name
+        own_name = f"feature_lists.{name}" if name in schema.features else name
         yield _make_column(own_name, name, spec, "feature_lists")
 
 

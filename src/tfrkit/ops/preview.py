@@ -36,8 +36,8 @@ Row = Mapping[str, Any] | bytes
 def preview_row(row: Row) -> dict[str, str]:
     """Return one short text per feature, in the order of the row.
 
-    The parts of a SequenceExample are named `context/x` and `feature_lists/x`. Text from the data is not escaped: the
-    caller removes control characters before printing.
+    The parts of a SequenceExample are named `context.x` and `feature_lists.x`, as in SQL. Text from the data is not
+    escaped: the caller removes control characters before printing.
 
     Example:
         >>> preview_row({"label": 3, "tokens": np.arange(100)})
@@ -46,9 +46,9 @@ def preview_row(row: Row) -> dict[str, str]:
     if isinstance(row, (bytes, bytearray, memoryview)):
         return {"record": preview_value(bytes(row))}
     if is_sequence_row(row):
-        context = {f"context/{name}": preview_value(value) for name, value in row["context"].items()}
+        context = {f"context.{name}": preview_value(value) for name, value in row["context"].items()}
         return context | {
-            f"feature_lists/{name}": _preview_frames(value) for name, value in row["feature_lists"].items()
+            f"feature_lists.{name}": _preview_frames(value) for name, value in row["feature_lists"].items()
         }
     return {name: preview_value(value) for name, value in row.items()}
 

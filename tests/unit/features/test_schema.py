@@ -301,3 +301,27 @@ def test_spec_wrong_field_raises(fields: dict[str, object], message: str) -> Non
 )
 def test_spec_lengths_count_stored_values(spec: Spec, fixed_length: int, num_values: int) -> None:
     assert (spec.fixed_length, spec.num_values) == (fixed_length, num_values)
+
+
+def test_parts_of_a_sequence_example_are_named_by_prefix() -> None:
+    schema = Schema({"id": "int64", "a": "text"}, feature_lists={"id": "float", "b": "bytes"})
+    both = schema.select(["id"])
+    assert (list(both.features), list(both.feature_lists)) == (["id"], ["id"])
+    for mark in "./":
+        context = schema.select([f"context{mark}id"])
+        assert (list(context.features), list(context.feature_lists)) == (["id"], [])
+        lists = schema.select([f"feature_lists{mark}b", f"feature_lists{mark}id", "a"])
+        assert (list(lists.features), list(lists.feature_lists)) == (["a"], ["b", "id"])
+    assert context.kind == "sequence_example"
+    with pytest.raises(MissingFeatureError, match=r"no feature 'context\.b', did you mean 'feature_lists\.b'"):
+        schema.select(["context/b"])
+    with pytest.raises(MissingFeatureError, match=r"no feature 'context\.idd', did you mean 'context\.id'"):
+        schema.select(["context.idd"])
+
+
+def test_prefix_of_a_part_is_part_of_the_name_elsewhere() -> None:
+    assert list(Schema({"context.id": "int64"}).select(["context.id"]).features) == ["context.id"]
+    with pytest.raises(MissingFeatureError, match=r"no feature 'context\.id'"):
+        Schema({"id": "int64"}).select(["context.id"])
+    named = Schema({"context.id": "int64", "id": "text"}, feature_lists={})
+    assert list(named.select(["context.id"]).features) == ["context.id"]

@@ -60,7 +60,7 @@ def test_preview_text_cut_inside_a_character_is_still_text(shift: int) -> None:
 
 def test_preview_row_of_sequence_names_both_parts() -> None:
     row = {"context": {"id": 3}, "feature_lists": {"frame": [np.array([1, 2]), np.array([3])]}}
-    assert preview_row(row) == {"context/id": "3", "feature_lists/frame": "[[1, 2], [3]]"}
+    assert preview_row(row) == {"context.id": "3", "feature_lists.frame": "[[1, 2], [3]]"}
 
 
 def test_preview_row_with_features_that_happen_to_be_called_so_is_an_example() -> None:

@@ -189,7 +189,7 @@ def _read_features(record: Record, kind: RecordKind) -> dict[str, _Stored] | Non
     if isinstance(found, _native.Fault):
         return None
     features, lists = found
-    prefixes = ("context/", "feature_lists/") if kind == "sequence_example" else ("", "")
+    prefixes = ("context.", "feature_lists.") if kind == "sequence_example" else ("", "")
     read = {prefixes[0] + decode_name(bytes(name)): _Stored(stored, values) for name, stored, values in features or ()}
     for name, frames in lists or ():
         read[prefixes[1] + decode_name(bytes(name))] = _Stored("frames", frames, is_list=True)
@@ -210,7 +210,7 @@ def _to_array(stored: _Stored) -> Any:
 
 def _list_kinds(schema: Schema) -> dict[str, str]:
     """Map each feature to its storage kind; several kinds are joined by "|" if records disagree."""
-    prefixes = ("context/", "feature_lists/") if schema.kind == "sequence_example" else ("", "")
+    prefixes = ("context.", "feature_lists.") if schema.kind == "sequence_example" else ("", "")
     kinds = {}
     for prefix, specs in ((prefixes[0], schema.features), (prefixes[1], schema.feature_lists)):
         for name, spec in specs.items():

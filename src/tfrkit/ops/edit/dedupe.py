@@ -15,6 +15,8 @@ import numpy as np
 from tfrkit._threads import choose_threads
 from tfrkit._types import Int64Array
 from tfrkit.container.records import Policy, read_list
+from tfrkit.errors import MissingFeatureError
+from tfrkit.features.schema import find_part
 from tfrkit.ops.edit.change import Changed, ChangeOptions, keep_all, names_folder, open_to_change
 from tfrkit.ops.edit.edit import drop_records, note_empty
 from tfrkit.ops.edit.query import miss_feature
@@ -173,14 +175,12 @@ def _group_by_values(sources: FrameSources, by: Sequence[str], jobs: int | None)
 def _find_column(table: QueryTable, name: str) -> tuple[str, str]:
     """Return the SQL expressions for a feature and for its comparison key: a digest for bytes, which may be large."""
     schema = table.schema
-    part = ""
-    if schema.kind == "sequence_example":
-        named, _, rest = name.partition(".")
-        part, name = (named, rest) if named in STRUCTS and name not in schema else ("", name)
-        part = part or STRUCTS[name not in schema.features]
+    try:
+        named, name = find_part(schema, name)
+    except MissingFeatureError:
+        raise miss_feature(table, name) from None
+    part = (named or STRUCTS[name not in schema.features]) if schema.kind == "sequence_example" else ""
     specs = schema.feature_lists if part == STRUCTS[1] else schema.features
-    if name not in specs:
-        raise miss_feature(table, name)
     column = f"{part}." * bool(part) + quote_name(table.name_of(part, name))
     spec = specs[name]
     is_bytes = spec.kind == "bytes" and spec.shape == () and spec.encoding == "list" and not spec.is_list

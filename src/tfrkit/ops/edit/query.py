@@ -11,7 +11,7 @@ import numpy as np
 from tfrkit._threads import choose_threads
 from tfrkit._types import UInt64Array
 from tfrkit.errors import CodecError, Hint, MissingFeatureError, QueryError, SchemaError, Step
-from tfrkit.features.schema import Schema, describe_missing, show_name
+from tfrkit.features.schema import Schema, describe_missing, find_part, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.ops.edit.values import Classes, EncodeValue, make_encoder
 from tfrkit.ops.query.engine import get_engine, import_duckdb
@@ -19,7 +19,7 @@ from tfrkit.ops.query.errors import QueryPart, to_query_error
 from tfrkit.ops.query.places import RECORD_COLUMN
 from tfrkit.ops.query.query import QuerySession
 from tfrkit.ops.query.scan import RAW_COLUMN, QueryTable
-from tfrkit.ops.query.text import STRUCTS, parse_sql
+from tfrkit.ops.query.text import parse_sql
 from tfrkit.sidecars.read import Sidecars
 
 TABLE = "tfrkit_dataset"
@@ -172,13 +172,10 @@ def _find_target(table: QueryTable, name: str) -> str:
                 hint=f"the bytes of each are {RAW_COLUMN}",
             )
         return name
-    schema = table.schema
-    plain = name
-    if schema.kind == "sequence_example" and name.partition(".")[0] in STRUCTS and name not in schema:
-        plain = name.partition(".")[2]
-    if plain in schema.features or plain in schema.feature_lists:
-        return plain
-    raise miss_feature(table, name)
+    try:
+        return find_part(table.schema, name)[1]
+    except MissingFeatureError:
+        raise miss_feature(table, name) from None
 
 
 def miss_feature(table: QueryTable, name: str) -> MissingFeatureError:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfrkit.errors import QueryError
-from tfrkit.features.schema import find_nearest_name
+from tfrkit.features.schema import PARTS, find_nearest_name
 
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
 _PATH = re.compile(r"[\w/.-]+")
@@ -100,6 +100,9 @@ def _miss_column(name: str, path: str, where: str, columns: Sequence[tuple[str, 
     for column, form in columns:
         written.setdefault(column, form)
     # image/height without quotes is a division, for which DuckDB reports that column image is missing.
+    part, _, plain = name.partition("/")
+    if part in PARTS and plain in written:
+        path = plain  # "context/x" is the column of a CSV file
     nearest = path if path in written else find_nearest_name(name, written)
     meant = "" if nearest is None else f", did you mean {written[nearest]}"
     shown = [form for _, form in columns[:_MAX_LISTED]]

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrkit.errors import QueryError
+from tfrkit.features.schema import PARTS
 from tfrkit.ops.query.errors import point_at, to_query_error
 from tfrkit.ops.query.places import RECORD_COLUMN
 
-STRUCTS = ("context", "feature_lists")
+STRUCTS = PARTS
 
 # Tables are TFRecord files. These functions are allowed too, because they make rows only from their arguments.
 _TABLE_FUNCTIONS = {"range", "generate_series", "unnest", "repeat", "repeat_row", "generate_subscripts"}

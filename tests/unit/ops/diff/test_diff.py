@@ -163,8 +163,8 @@ def test_sequence_examples_are_compared_frame_by_frame(tmp_path: Path) -> None:
     a = [make(1, 3, 1), make(2, 3, 1), make(3, 3, 1)]
     found = diff(save(tmp_path / "a", a), save(tmp_path / "b", [a[0], make(2, 3, 8), make(30, 4, 1)]), key=None)
     assert counts(found) == (1, 2, 0, 0)
-    assert found.features == {"feature_lists/f": 2, "context/n": 1}
-    notes = [feature.note for change in found.listed for feature in change.features if feature.feature != "context/n"]
+    assert found.features == {"feature_lists.f": 2, "context.n": 1}
+    notes = [feature.note for change in found.listed for feature in change.features if feature.feature != "context.n"]
     assert notes == ["1 of 3 frames differ: 1", "3 against 4 frames"]
     assert diff(tmp_path / "a", tmp_path / "b", key="n").removed == 1
 
