@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,9 +26,10 @@ from tfrkit.passes.walk import CollectPolicy, measure_files, walk_streams
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.addresses import has_scheme
-from tfrkit.storage.local import require_space
+from tfrkit.storage.base import ByteWriter
+from tfrkit.storage.local import LocalWriter, require_space
 from tfrkit.storage.resolve import Address, open_writer, show_address
-from tfrkit.storage.sync import sync_folder
+from tfrkit.storage.sync import sync_folder, sync_tree
 from tfrkit.storage.temporaries import MadeFolders, TemporaryFolder
 
 # Bytes copied per step: each is accessed three times, so they should fit into the CPU cache.
@@ -124,8 +126,8 @@ def repair(
     is_remote = has_scheme(target)
     is_folder = len(paths) > 1 or os.path.isdir(target) or target.endswith(os.sep)
     targets = [os.path.join(target, os.path.basename(path)) if is_folder else target for path in paths]
-    for destination in targets:
-        if targets.count(destination) > 1:
+    for destination, num_sources in Counter(targets).items():
+        if num_sources > 1:
             raise StorageError(
                 "two files would be written under one name", shard=destination, hint="repair them one by one"
             )
@@ -156,8 +158,12 @@ def repair(
                 continue
             known = find_count(source, shard)
             chosen = asked or (None if is_folder else compression_of_name(destination)) or shard.compression
-            place = destination if staged is None else os.path.join(staged.path, os.path.basename(destination))
-            count, num_others, losses = _copy_sound(shard, place, destination, chosen)
+            if staged is None:
+                writer = open_writer(destination)
+            else:  # all files are synced together
+                writer = LocalWriter(os.path.join(staged.path, os.path.basename(destination)), durable=False)
+                writer.name = destination
+            count, num_others, losses = _copy_sound(shard, writer, chosen)
             result.records += count
             result.num_others += num_others
             result.files.append((source, destination, count))
@@ -166,6 +172,7 @@ def repair(
             made.keep()
             watch.advance(0, nbytes, len(losses))
         if staged is not None and result.files:
+            sync_tree(staged.path, target)
             staged.place(os.path.realpath(target))
             sync_folder(os.path.dirname(os.path.realpath(target)))
     finally:
@@ -199,17 +206,12 @@ def _add_lost(result: Repair, known: int | None, count: int, losses: list[Loss])
     result.lost_records = None if lost is None or result.lost_records is None else result.lost_records + lost
 
 
-def _copy_sound(shard: Shard, path: str, destination: str, compression: Compression) -> tuple[int, int, list[Loss]]:
-    """Copy records to the file `path`; errors name its `destination`.
-
-    Return the number of records, of those that are not Examples although most are, and the losses.
-    """
+def _copy_sound(shard: Shard, output: ByteWriter, compression: Compression) -> tuple[int, int, list[Loss]]:
+    """Copy records; return the number of them, of those that are not Examples although most are, and the losses."""
     is_parsed = holds_examples(shard)
     policy = CollectPolicy()
     parts = Salvage(shard, policy)
     count = num_others = 0
-    output = open_writer(path)
-    output.name = destination
     with contextlib.closing(shard), ShardWriter(output, compression=compression) as writer:
         for stretch in walk_streams(parts, read_list, _PIECE_RECORDS, _PIECE_NBYTES):
             writer.write(frame_records(stretch.taken))
