@@ -32,11 +32,11 @@ from tfrkit.errors import (
     StorageError,
     warn_caller,
 )
-from tfrkit.storage.addresses import has_scheme
+from tfrkit.storage.addresses import has_scheme, suggest_list
 from tfrkit.storage.base import ByteReader, LocalRanges, lead_in_turn
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer, describe_pointer_file
 from tfrkit.storage.local import open_to_read
-from tfrkit.storage.lookup import find_object, walk_remote
+from tfrkit.storage.lookup import can_list, find_object, walk_remote
 from tfrkit.storage.objects import Listing
 from tfrkit.storage.resolve import Address, expand_address, open_reader, show_address, walk_folder
 from tfrkit.storage.transaction import require_no_change
@@ -407,9 +407,10 @@ def _list_remote(address: str, *, in_table: bool = False) -> Sequence[str]:
         return listed
     if is_named and not is_file and find_object(address):
         return [address]
-    files = walk_remote(address)
+    files = walk_remote(address) if not is_file or can_list(address) else []
     if not files:
-        raise StorageError("cannot open, no such object or folder", shard=address)
+        what = "no such object or folder" if can_list(address) else "the server has no such file"
+        raise StorageError(f"cannot open, {what}", shard=address, hint=suggest_list(address))
     inside = [file for file in files if looks_like_shard(file)]
     if not inside:
         named = [file[len(address.rstrip("/")) + 1 :] for file in files[:_MAX_NAMED]]

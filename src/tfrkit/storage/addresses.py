@@ -22,6 +22,8 @@ _TOOLS: Final = {
     "https": "curl -LO {}",
     "hdfs": "hdfs dfs -get {} .",
 }
+# Commands that list a folder.
+_LISTS: Final = {"s3": "aws s3 ls", "gs": "gcloud storage ls", "hdfs": "hdfs dfs -ls"}
 _SAME: Final = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az", "wasb": "az", "wasbs": "az"}
 
 # The signed part of an address is a secret: it is kept here, in memory, and is in no name, message or pickle.
@@ -145,6 +147,20 @@ def require_local(path: str) -> None:
             hint=f"to read it: {suggest_fetch(remote)}    to write it: write here, and copy it there    "
             "or mount the store",
         )
+
+
+def suggest_list(address: str) -> str:
+    """Return the command that lists the folder of an object that was not found.
+
+    Example:
+        >>> suggest_list("s3://bucket/data/trian-*")
+        'list what is there: aws s3 ls s3://bucket/data/'
+    """
+    remote = parse_remote(address)
+    if remote is None or remote.scheme not in _LISTS:
+        return "check the address"
+    folder = remote.key.rstrip("/").rpartition("/")[0]
+    return f"list what is there: {_LISTS[remote.scheme]} {remote.root}/{folder + '/' if folder else ''}"
 
 
 def suggest_fetch(remote: Remote) -> str:

@@ -194,7 +194,7 @@ class Bucket:
             objects, folders = self._try(folder, partial(self.client.list, folder))
         except StoreFault as fault:
             if fault.kind == "missing":  # a folder that is not there is an empty one
-                raise StorageError("cannot list, no such bucket", shard=self.root) from None
+                raise self._miss_bucket("list") from None
             raise explain_fault(fault, self.address_of(folder)) from None
         listed = sorted(objects)
         self.known.update((info.key, info) for info in listed)
@@ -264,7 +264,12 @@ class Bucket:
         assert fault is not None
         tries = f", tried {number} times" if number > 1 else ""
         verb = "write" if is_write else "read"
-        raise StorageError(f"cannot {verb}, {fault.what}{tries}", shard=self.address_of(key))
+        hint = None
+        if fault.kind == "unreachable":
+            is_web = self.root.startswith("http")
+            other = "" if self.options.endpoint or is_web else "    another server: endpoint= (--endpoint)"
+            hint = f"check the network{' and the address' if is_web else self._name_endpoint()}{other}"
+        raise StorageError(f"cannot {verb}, {fault.what}{tries}", shard=self.address_of(key), hint=hint)
 
     def _explain_change(self, key: str, version: str | None) -> StorageError:
         try:
@@ -305,7 +310,10 @@ class Bucket:
 
         try:
             return self._write(key, request)
-        except StoreFault:
+        except StoreFault as fault:
+            # Only an object that is to be replaced can be missing.
+            if fault.kind == "missing" and not isinstance(replaces, StoredVersion):
+                raise self._miss_bucket("write") from None
             stored = self.load(key) if num_tries > 1 else None
             return stored[1] if stored is not None and stored[0] == data else None
 
@@ -317,7 +325,20 @@ class Bucket:
             file.seek(0)
             return self._writable.put_file(key, file, nbytes)
 
-        return self._write(key, request)
+        try:
+            return self._write(key, request)
+        except StoreFault as fault:
+            if fault.kind != "missing":
+                raise
+            raise self._miss_bucket("write") from None
+
+    def _miss_bucket(self, verb: str) -> StorageError:
+        hint = f"check its name{self._name_endpoint()}"
+        return StorageError(f"cannot {verb}, no such bucket", shard=self.root, hint=hint)
+
+    def _name_endpoint(self) -> str:
+        """Return a clause for hints: the server, if it is not that of the store itself."""
+        return "" if self.options.endpoint is None else f", and the server, {self.options.endpoint}"
 
     def delete(self, key: str) -> None:
         """Delete an object, if there is one. Raises `StorageError`."""
@@ -336,7 +357,11 @@ class Bucket:
         except StoreFault as fault:
             if fault.kind != "denied":
                 raise
-            raise StorageError(f"cannot write, {fault.what}", shard=self.address_of(key)) from None
+            raise StorageError(
+                f"cannot write, {fault.what}",
+                shard=self.address_of(key),
+                hint="keys that may write there: from the environment, or profile= (--profile)",
+            ) from None
         finally:
             self.known.pop(key, None)
             self.listings.pop(key, None)

@@ -104,7 +104,10 @@ def _read_profile(profile: str | None) -> dict[str, Any]:
     if found is None:
         if chosen is None:
             return {}
-        raise StorageError(f"no profile {chosen!r} in ~/.aws/credentials or ~/.aws/config")
+        raise StorageError(
+            f"no profile {chosen!r} in ~/.aws/credentials or ~/.aws/config",
+            hint=f"profiles there: {', '.join(sorted(sections)) or 'none'}",
+        )
     config: dict[str, Any] = {}
     for key, name in {"region": "region", "endpoint": "endpoint_url"}.items():
         if name in found:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tfrkit.errors import StorageError
-from tfrkit.storage.addresses import find_windows_path, has_scheme, parse_remote, require_local
+from tfrkit.storage.addresses import find_windows_path, has_scheme, parse_remote, require_local, suggest_list
 from tfrkit.storage.base import ByteReader, explain_os_error
 from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
 from tfrkit.storage.objects import Listing
@@ -129,7 +129,7 @@ def _expand_remote(address: str) -> list[str]:
 
     matches = expand_remote_glob(address)
     if not matches:
-        raise StorageError("no object matches", shard=address)
+        raise StorageError("no object matches", shard=address, hint=suggest_list(address))
     return matches
 
 
