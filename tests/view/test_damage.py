@@ -204,3 +204,24 @@ def test_images_have_the_names_that_tfr_export_images_gives_them(tmp_path: Path,
 
     assert list_files(tmp_path / "out" / "some") == list_files(tmp_path / "other")
     assert "a/x.jpg" in list_files(tmp_path / "other")
+
+
+def test_numbers_after_lost_bytes_are_marked_as_verify_marks_them(tmp_path: Path, connect: Connect) -> None:
+    path = write(tmp_path / "a.tfrecord")
+    data = Path(path).read_bytes()
+    starts = frame_offsets(data)
+    zeros = data[: starts[5]] + bytes(starts[15] - starts[5]) + data[starts[15] :]
+    Path(path).write_bytes(flip(flip(zeros, starts[2] + 20), starts[20] + 20))
+    expected = [(one.record, one.is_record_certain) for one in tfrkit.tools.verify(path).findings]
+    assert expected == [(2, True), (5, True), (11, False)]
+    client = connect(path)
+    exact = dict(read_events(client, "/api/select?damaged=1"))["exact"]
+    rows = client.get(f"/api/rows?sel={exact['sel']}").json()["rows"]
+    assert [(row["damage"]["record"], row["damage"]["record_certain"]) for row in rows] == expected
+    # Read one by one before the check, they have the same numbers.
+    fresh = connect(path)
+    places = [fresh.get(f"/api/place/{position}").json()["damage"] for position in (2, 5, 11)]
+    assert [(one["record"], one["record_certain"]) for one in places] == expected
+    events = read_events(fresh, "/api/report?deep=1")
+    findings = dict(events)["exact"]["findings"]
+    assert [(one["record"], one.get("record_certain", True)) for one in findings[:3]] == expected

@@ -18,7 +18,7 @@ from tfrkit.batches.survey import Surveyed, find_schema
 from tfrkit.codec.decode import Decoder
 from tfrkit.container.faults import copy_readable, list_damage
 from tfrkit.container.names import title_files
-from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, Finding, Policy, read_records
+from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, Finding, Policy, find_hole, read_records
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import (
     CodecError,
@@ -335,9 +335,16 @@ class Opened:
             return self.broken[-1 - item]
         if isinstance(error, (ContainerError, WireError)):
             place = self.locate(item)
-            finding = Finding.of(error, shard=self.paths[place.shard], record=place.ordinal, offset=place.offset)
+            shard = self.paths[place.shard]
+            # As in every other pass, a broken place counts as one record.
+            record = place.ordinal + bisect.bisect_left(self._broken_in.get(shard, (0, []))[1], place.offset)
+            finding = Finding.of(error, shard=shard, record=record, offset=place.offset)
             self.flawed.setdefault(item, finding)
         return self.flawed.get(item)
+
+    def is_certain(self, finding: Finding) -> bool:
+        """Return whether the record number of a finding is certain: no bytes before it may hold several records."""
+        return finding.record <= find_hole(one for one in self.broken if one.shard == finding.shard)
 
     def check(self, on_step: Any, stop: threading.Event) -> Int64Array:
         """Check every checksum, and that records are Examples if most are; return the damaged items in file order.
@@ -425,6 +432,7 @@ def to_json_damage(opened: Opened, finding: Finding) -> dict[str, Any]:
         "shard": shards.get(finding.shard),
         "file": os.path.basename(finding.shard),
         "record": finding.record,
+        "record_certain": opened.is_certain(finding),
         "offset": finding.offset,
         "cause": finding.cause,
         "kind": finding.kind,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tfrkit.container.names import title_files
+from tfrkit.container.records import NO_LIMIT, find_hole
 from tfrkit.features.schema import Schema, encode_name
 from tfrkit.ops.preview import value_to_json
 from tfrkit.ops.stats.bytes import BytesSummary
@@ -47,7 +48,10 @@ def make_report(
     rarest = _choose_rarest(collected, pictures.label)
     pairs = [] if checked is None else _choose_pairs(checked)
     pictures.read([*(pick for _, _, some in rarest for pick in some), *(place for pair in pairs for place in pair[1:])])
-    shown = _Shown(pictures, find, {file["path"]: file["split"] for file in result.files})
+    holes = {} if checked is None else {tally.path: tally.hole for tally in checked.shards}
+    for one in result.findings:
+        holes[one.shard] = min(find_hole([one]), holes.get(one.shard, NO_LIMIT))
+    shown = _Shown(pictures, find, {file["path"]: file["split"] for file in result.files}, holes)
     features = _list_features(collected, [split["name"] for split in result.splits])
     return {
         "title": title_files([file["path"] for file in result.files]) if result.files else "",
@@ -73,13 +77,22 @@ def make_report(
 class _Shown:
     """Records as the page shows them: place, split, and what `find` knows of them; never the path of a file."""
 
-    def __init__(self, pictures: Thumbnails, find: Callable[[Spot], Json], splits: Mapping[str, str | None]) -> None:
+    def __init__(
+        self,
+        pictures: Thumbnails,
+        find: Callable[[Spot], Json],
+        splits: Mapping[str, str | None],
+        holes: Mapping[str, int],
+    ) -> None:
         self._pictures = pictures
         self._find = find
         self._splits = splits
+        self._holes = holes  # record numbers of a file are uncertain after this one
 
     def name(self, place: Spot) -> Json:
         facts = {"file": os.path.basename(place.shard), "record": place.record, "split": self._splits.get(place.shard)}
+        if place.record is not None and place.record > self._holes.get(place.shard, place.record):
+            facts["record_certain"] = False
         return facts | self._find(place)
 
     def show(self, place: Spot, *, only: str | None = None) -> Json | None:

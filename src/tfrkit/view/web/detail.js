@@ -5,7 +5,7 @@ import { bdi, clear, dot, drawn, facts, h, icon, tool } from "./dom.js";
 import { featureRow, withGuesses } from "./feature.js";
 import { change, count, data, fail, on, placeQuery } from "./model.js";
 import { listen, state } from "./state.js";
-import { bytes, num, t } from "./words.js";
+import { bytes, num, ordinal, t } from "./words.js";
 import "./hex.js";
 import "./stage.js";
 
@@ -175,7 +175,7 @@ class Detail extends HTMLElement {
 function damageNote(damage) {
 	const rows = [
 		[t("damage.cause"), bdi(damage.cause)], [t("fact.file"), bdi(damage.file)],
-		[t("fact.ordinal"), damage.record == null ? "–" : num(damage.record)],
+		[t("fact.ordinal"), damage.record == null ? "–" : ordinal(damage)],
 		[t("fact.offset"), num(damage.offset)], [t("damage.hint"), damage.hint ? bdi(damage.hint) : null],
 	];
 	return h("section.damage-note", { label: t("damage.title") }, h("h3", icon("warn"), t("damage.title")),

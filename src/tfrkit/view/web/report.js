@@ -2,7 +2,7 @@
 
 import { bdi, h, icon, link, s, visible } from "./dom.js";
 import { axes, bars, ticks, values } from "./histogram.js";
-import { bytes, num, short, t } from "./words.js";
+import { bytes, num, ordinal, short, t } from "./words.js";
 
 const FOLD = 12; // classes that are shown unfolded
 const percent = (part, whole) => `${((100 * part) / (whole || 1)).toFixed(1)} %`;
@@ -10,7 +10,7 @@ const mark = i => h("span", { class: `tone-mark tone-${i % 6}` });
 const named = (name, action) => action ? link(action, bdi(name)) : bdi(name);
 const section = (title, ...parts) => h("section", h("h2", title), parts);
 const about = (key, feature) => [`${t(key)} · `, bdi(feature)];
-const record = one => [one.split, one.file, one.record == null ? null : t("damage.record", { n: one.record })].filter(Boolean).join(" · ");
+const record = one => [one.split, one.file, one.record == null ? null : t("damage.record", { n: ordinal(one) })].filter(Boolean).join(" · ");
 
 /** The sections of the page. `show`: `src` of a picture; `open`, `pick`, `split`: what a click does. */
 export const draw = (report, show) => [

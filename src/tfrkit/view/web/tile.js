@@ -2,7 +2,7 @@
 
 import { bdi, clear, dot, h, icon } from "./dom.js";
 import { drawPicture, place } from "./overlay.js";
-import { num, t } from "./words.js";
+import { num, ordinal, t } from "./words.js";
 
 /** An element that shows one row after another as the grid moves. */
 export function makeTile() {
@@ -61,5 +61,5 @@ export function damage(one) {
 	return h("div.tile-note", icon("warn"),
 		h("p.note-head", t("damage.at", { n: one.offset })),
 		h("p", bdi(one.cause)),
-		h("p.note-file", bdi(one.file), one.record == null ? "" : ` · ${t("damage.record", { n: one.record })}`));
+		h("p.note-file", bdi(one.file), one.record == null ? "" : ` · ${t("damage.record", { n: ordinal(one) })}`));
 }

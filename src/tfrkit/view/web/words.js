@@ -32,6 +32,9 @@ export const t = (key, values = {}) =>
 
 export const num = value => numbers.format(value);
 
+/** The number of a record in its file; after lost bytes, which may hold several records, it is uncertain. */
+export const ordinal = ({ record: n, record_certain: isCertain }) => isCertain === false ? t("damage.uncertain", { n }) : num(n);
+
 /** A number of any size as short text. */
 export function short(value) {
 	if (typeof value !== "number") return value && value.float !== undefined ? value.float : String(value);
