@@ -26,6 +26,12 @@ def test_export_images_says_what_it_wrote(tfr, sample: Path) -> None:
     assert files_of(sample.parent / "out") == {*(f"{number:06d}.png" for number in range(10)), "labels.csv"}
 
 
+def test_export_images_of_one_record(tfr, sample: Path) -> None:
+    tfr("export", "images", "sample.tfrecord", "-o", "out", "-n", "1")
+    assert len(list((sample.parent / "out").rglob("*.png"))) == 1
+    assert "0 is not in the range x>=1" in tfr("export", "images", "sample.tfrecord", "-o", "o", "-n", "0", code=2).err
+
+
 def test_export_images_of_class_folders_is_the_identity(tfr, sample: Path) -> None:
     root = sample.parent
     tfr("export", "images", "sample.tfrecord", "-o", "in/cat", "--label", "weight")

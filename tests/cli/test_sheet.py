@@ -74,3 +74,8 @@ def test_sheet_refuses_what_it_cannot_do(tfr, sample: Path, raw: Path) -> None:
 
 def test_sheet_reads_folders_with_compressed_and_empty_shards(tfr, shards: Path) -> None:
     assert tfr("sheet", "data", "-o", "sheet.png", "--format", "json").json["records"] == 10
+
+
+def test_smallest_tile_is_of_32_pixels(tfr, sample: Path) -> None:
+    tfr("sheet", "sample.tfrecord", "-o", "sheet.png", "--size", "32")
+    assert "31 is not in the range 32<=x<=1024" in tfr("sheet", "sample.tfrecord", "--size", "31", code=2).err

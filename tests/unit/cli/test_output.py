@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from tfrkit.cli import output
 from tfrkit.cli.output import print_table
 
 
@@ -52,3 +53,14 @@ def test_header_is_bold_where_colours_are_wanted(monkeypatch: pytest.MonkeyPatch
 def test_table_without_rows_is_its_header(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(["a", "b"], [])
     assert capsys.readouterr().out == "a  b\n"
+
+
+def test_notes_are_not_printed_if_quiet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for is_quiet, shown in ((True, ""), (False, "a note\n")):
+        monkeypatch.setattr(output, "is_quiet", lambda is_quiet=is_quiet: is_quiet)
+        output.say("a note")
+        assert capsys.readouterr().err == shown
+
+
+def test_text_keeps_lines_and_tabs_and_no_other_control() -> None:
+    assert output._UNSAFE.sub(output._escape_unless_space, "a\n\tb\x1b") == "a\n\tb\\x1b"
