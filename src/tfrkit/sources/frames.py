@@ -200,8 +200,13 @@ class FramesReader(ImageReader):
         return {"context": context, "feature_lists": lists}
 
 
-def read_frames(store: ImageStore, root: str, names: Iterable[str]) -> tuple[list[bytes], Row]:
-    """Return the frames of a clip, and the features of the form that all of them have; raises if forms differ."""
+def read_frames(
+    store: ImageStore, root: str, names: Iterable[str], *, hint: str | None = None
+) -> tuple[list[bytes], Row]:
+    """Return the frames of a clip, and the features of the form that all of them have; raises if forms differ.
+
+    `hint` is the advice if a frame cannot be opened.
+    """
     frames = []
     shared: Row = {}
     for name in names:
@@ -210,7 +215,8 @@ def read_frames(store: ImageStore, root: str, names: Iterable[str]) -> tuple[lis
         except SourceError as error:
             raise SourceError(f"frame {name!r:.200} {error.what}") from None
         except OSError as error:
-            raise SourceError(f"frame {name!r:.200} cannot be opened, {describe_os_error(error)}") from None
+            what = f"frame {name!r:.200} cannot be opened, {describe_os_error(error)}"
+            raise SourceError(what, hint=hint) from None
         frames.append(row.pop(IMAGE))
         shared = shared or row
         if row != shared:

@@ -21,7 +21,7 @@ from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan, finger
 from tfrkit.sources.column_spool import ColumnSpool
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.frames import read_frames
-from tfrkit.sources.image_features import IMAGE, ImageReader, image_specs
+from tfrkit.sources.image_features import IMAGE, NAME_IMAGE_ROOT, ImageReader, image_specs
 from tfrkit.sources.table_load import load_table
 from tfrkit.sources.table_options import TableOptions, require_column
 from tfrkit.sources.table_spool import LoadedTable
@@ -206,6 +206,6 @@ class FramesTableReader(ImageReader):
             paths = [os.fsdecode(row.get(self._image_column) or b"") for row in rows]
             if not all(paths):
                 raise SourceError(f"image column {self._image_column!r} is empty in one of its rows")
-            lists[IMAGE], shared = read_frames(self._store, self._root, paths)
+            lists[IMAGE], shared = read_frames(self._store, self._root, paths, hint=NAME_IMAGE_ROOT)
             context |= shared
         return {"context": context, "feature_lists": lists}

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from tfrkit._types import Row
-from tfrkit.errors import SourceError
+from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.images.turn import StoredImage
@@ -14,6 +14,8 @@ from tfrkit.sources.base import Facts, Item, Problem, RowReader
 from tfrkit.sources.walk import describe_unreadable, read_file
 
 IMAGE = "image/encoded"
+NAME_IMAGE_ROOT = Hint(Step("name the folder where paths start: {image_root}", image_root=...))
+"""The hint if an image that a table names cannot be opened."""
 
 
 class ImageReader(RowReader):

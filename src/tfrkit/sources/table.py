@@ -17,7 +17,7 @@ from tfrkit._types import Int64Array, Row
 from tfrkit.codec.arrow_streams import NO_VALUES
 from tfrkit.codec.coerce import Floats
 from tfrkit.codec.columns import PRESENT, Ragged
-from tfrkit.errors import Hint, SourceError, Step
+from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
@@ -26,7 +26,7 @@ from tfrkit.sources.base import Facts, Item, Items, ItemsBuilder, Problem, Scan,
 from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.column_spool import ColumnSpool
 from tfrkit.sources.description import DescribedSource
-from tfrkit.sources.image_features import ImageReader, image_row, image_specs
+from tfrkit.sources.image_features import NAME_IMAGE_ROOT, ImageReader, image_row, image_specs
 from tfrkit.sources.sequence_lines import holds_sequences, scan_sequences
 from tfrkit.sources.table_load import load_table, open_table_file
 from tfrkit.sources.table_options import TableOptions, require_column
@@ -210,10 +210,10 @@ class Table(DescribedSource):
                 split=_pick(scan.items.splits, row),
             )
         places = table.places(sorted(problems)[:_MAX_NAMED])
-        hint = Hint(Step("name the folder where paths start: {image_root}", image_root=...))
         kind = "images cannot be opened"
         scan.problems += [
-            Problem(places.get(row, f"row {row}"), reason, kind=kind, hint=hint) for row, reason in problems.items()
+            Problem(places.get(row, f"row {row}"), reason, kind=kind, hint=NAME_IMAGE_ROOT)
+            for row, reason in problems.items()
         ]
         features = dict(scan.schema.features) if scan.schema is not None else {}
         optional = column.has_missing
