@@ -11,7 +11,7 @@ import numpy as np
 from tfrkit._threads import choose_threads
 from tfrkit._types import UInt64Array
 from tfrkit.errors import CodecError, Hint, MissingFeatureError, QueryError, SchemaError, Step
-from tfrkit.features.schema import Schema, describe_missing, find_part, show_name
+from tfrkit.features.schema import PARTS, Schema, describe_missing, find_part, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.ops.edit.values import Classes, EncodeValue, make_encoder
 from tfrkit.ops.query.engine import get_engine, import_duckdb
@@ -164,7 +164,7 @@ def _list_functions(node: Any) -> Iterator[str]:
 
 
 def _find_target(table: QueryTable, name: str) -> str:
-    """Return the feature that a name refers to; for SequenceExamples, a context feature."""
+    """Return the feature that a name refers to; for SequenceExamples, one of the context: only these can be set."""
     if table.is_raw:
         if name != RAW_COLUMN:
             raise MissingFeatureError(
@@ -172,10 +172,19 @@ def _find_target(table: QueryTable, name: str) -> str:
                 hint=f"the bytes of each are {RAW_COLUMN}",
             )
         return name
+    schema = table.schema
     try:
-        return find_part(table.schema, name)[1]
+        part, plain = find_part(schema, name)
     except MissingFeatureError:
         raise miss_feature(table, name) from None
+    if plain in schema.features and plain in schema.feature_lists and part != PARTS[0]:
+        if part is None:
+            named = " and ".join(f"{one}.{plain}" for one in PARTS)
+            what = f"feature {show_name(plain)} is in both parts, {named}"
+            raise QueryError(what, hint=f"name it: {PARTS[0]}.{plain}")
+        # Only the spec of the feature list says that it cannot be set.
+        make_encoder(name, schema.feature_lists[plain], "BIGINT", None)
+    return plain
 
 
 def miss_feature(table: QueryTable, name: str) -> MissingFeatureError:

@@ -27,7 +27,7 @@ from tfrkit.errors import (
     misuse,
 )
 from tfrkit.features.rename import rename_schema
-from tfrkit.features.schema import Schema, decode_name, describe_missing, encode_name, map_specs
+from tfrkit.features.schema import PARTS, Schema, decode_name, describe_missing, encode_name, map_specs
 from tfrkit.features.spec import Spec
 from tfrkit.ops.reshape.layout import choose_name
 from tfrkit.ops.reshape.new_classes import find_new_classes, rename_classes, replace_class_files
@@ -315,8 +315,12 @@ def _require_names(sources: FrameSources, editor: RecordEditor) -> None:
         return
     for name in editor.named:
         if name not in editor.seen:
+            hint = f"see what is there: tfr info {sources.paths[0]}"
+            plain = next((name[len(part) + 1 :] for part in PARTS if name.startswith((f"{part}.", f"{part}/"))), "")
+            if plain in editor.seen:
+                hint = f"context and feature lists are edited alike: {plain}"
+            elif name in editor.rename.values():
+                hint = "features are named as they are before they are renamed"
             raise MissingFeatureError(
-                f"{describe_missing(name, sorted(editor.seen))}, in no record",
-                shard=sources.paths[0],
-                hint=f"see what is there: tfr info {sources.paths[0]}",
+                f"{describe_missing(name, sorted(editor.seen))}, in no record", shard=sources.paths[0], hint=hint
             )

@@ -277,6 +277,23 @@ def test_index_of_dali_is_written_anew(tmp_path: Path) -> None:
     assert expected.read_text() == written
 
 
+def test_name_in_both_parts_of_a_sequence_example_has_to_say_which(tmp_path: Path) -> None:
+    frames = {b"x": [("int64", [1, 2]), ("int64", [3])]}
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(write_frames([encode_sequence_example({b"x": ("int64", [n])}, frames) for n in range(3)]))
+    before = path.read_bytes()
+    both = r"'x' is in both parts, context\.x and feature_lists\.x\n  name it: context\.x"
+    with pytest.raises(QueryError, match=both):
+        edit(path, set={"x": "9"}, in_place=True)
+    for name in ("feature_lists.x", "feature_lists/x"):
+        with pytest.raises(FeatureKindError, match=f"'{name}' is a list of frames"):
+            edit(path, set={name: "9"}, in_place=True)
+    assert path.read_bytes() == before
+    edit(path, set={"context.x": "context.x + 9"}, in_place=True)
+    expected = [encode_sequence_example({b"x": ("int64", [n + 9])}, frames) for n in range(3)]
+    assert path.read_bytes() == write_frames(expected)
+
+
 def test_sequence_examples_raw_records_and_absent_features(tmp_path: Path) -> None:
     frames = {b"tokens": [("int64", [1, 2]), ("int64", [3])]}
     path = tmp_path / "seq.tfrecord"

@@ -155,6 +155,17 @@ def test_name_that_no_record_has_is_reported_and_nothing_written(source: Path, t
     assert [path.name for path in tmp_path.iterdir()] == ["in.tfrecord"]
 
 
+def test_new_name_or_part_in_an_edit_names_what_to_write(source: Path, tmp_path: Path) -> None:
+    renamed = "no feature 'new', in no record .*\n  features are named as they are before they are renamed"
+    with pytest.raises(MissingFeatureError, match=renamed):
+        convert(source, tmp_path / "out.tfrecord", rename={"label": "new"}, cast={"new": "bytes"})
+    record = encode_sequence_example({b"x": ("int64", [1])}, {b"x": [("int64", [1])]})
+    (tmp_path / "seq.tfrecord").write_bytes(write_frames([record]))
+    both = "no feature 'context.x'.*\n  context and feature lists are edited alike: x"
+    with pytest.raises(MissingFeatureError, match=both):
+        convert(tmp_path / "seq.tfrecord", tmp_path / "out.tfrecord", drop=["context.x"])
+
+
 def test_value_that_does_not_fit_names_the_record(source: Path, tmp_path: Path) -> None:
     source.write_bytes(write_frames([*RECORDS, encode_example({b"size": ("bytes", [b"large"])})]))
     with pytest.raises(
