@@ -162,10 +162,16 @@ def make_llms(root: Path, pages: list[str]) -> str:
 
 
 def make_llms_full(root: Path, pages: list[str]) -> str:
+    """All pages in one text; arguments that several commands share are in it once for each list of them."""
     parts = [f"# tfrkit\n\n{SUMMARY}\n"]
+    shared: set[str] = set()
     for folder in FULL:
         for name in pages:
             if name.startswith(f"{folder}/") and name not in NOT_FULL:
                 text = (root / f"{name}.md").read_text(encoding="utf-8")
-                parts.append(re.sub(r"<!--.*?-->\n*", "", text, flags=re.DOTALL))
+                sections = re.split(
+                    r"^(?=## )", re.sub(r"<!--.*?-->\n*", "", text, flags=re.DOTALL), flags=re.MULTILINE
+                )
+                parts.append("".join(one for one in sections if one.strip() not in shared))
+                shared.update(one.strip() for one in sections if one.startswith("## Arguments of "))
     return "\n".join(parts)
