@@ -39,11 +39,12 @@ class Decoder:
                 f"expected records that are Examples, got {schema.kind} records",
                 hint=Hint(Step("read their bytes: for record in ds.records(): ...", in_python=True)),
             )
-        for name in schema.names:
-            schema.require_one_kind(name)
         self._schema = schema
         self._is_sequence = schema.kind == "sequence_example"
         self._specs = [*schema.features.items(), *schema.feature_lists.items()]
+        for name, spec in self._specs:
+            if spec.seen is not None:
+                schema.require_one_kind(name)
         self.column_names = [name for name, _ in self._specs]
         self._native_specs = [
             (encode_name(name), spec.kind, spec.is_list, spec.fixed_length) for name, spec in self._specs
@@ -51,8 +52,12 @@ class Decoder:
 
         self._known = None if known is None else _list_others(known, schema)
         self._is_plain = [_is_plain(spec) for _, spec in self._specs]
-        self._context_names = list(schema.features)
-        self._special = [(name, spec) for name, spec in schema.features.items() if not _is_plain(spec)]
+        self._context_names = [name for name, spec in self._specs if not spec.is_list]
+        self._special = [
+            (name, spec)
+            for (name, spec), is_plain in zip(self._specs, self._is_plain, strict=True)
+            if not is_plain and not spec.is_list
+        ]
 
     @property
     def needs_python(self) -> bool:
@@ -135,13 +140,15 @@ class Decoder:
 
 def _list_others(known: Schema, schema: Schema) -> list[tuple[bytes, bool]]:
     """Return (name, is_list) of the known features that are not decoded."""
+    if known is schema:
+        return []
     others = [(encode_name(name), False) for name in known.features if name not in schema.features]
     return others + [(encode_name(name), True) for name in known.feature_lists if name not in schema.feature_lists]
 
 
 def _is_plain(spec: Spec) -> bool:
     """Whether the column has one number per row."""
-    if spec.is_list or spec.kind == "bytes" or spec.encoding != "list" or spec.fixed_length < 0 or spec.shape != ():
+    if spec.is_list or spec.kind == "bytes" or spec.encoding != "list" or spec.optional or spec.shape != ():
         return False
     stored = np.dtype(np.int64 if spec.kind == "int64" else np.float32)
     return spec.dtype is None or name_value_dtype(spec.dtype) == stored

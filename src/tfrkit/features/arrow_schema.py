@@ -165,7 +165,8 @@ def _to_fields(specs: Mapping[str, Spec], described: list[dict[str, Any]]) -> li
     fields: list[ArrowField] = []
     taken: dict[str, str] = {}
     for (name, spec), row in zip(specs.items(), described, strict=True):
-        Schema({name: spec}).require_one_kind(name)
+        if spec.seen is not None:
+            Schema({name: spec}).require_one_kind(name)
         arrow_name = escape_name(name)
         if taken.setdefault(arrow_name, name) != name:
             raise SchemaError(f"features {show_name(taken[arrow_name])} and {show_name(name)} have one name in Arrow")

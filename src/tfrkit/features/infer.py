@@ -133,17 +133,18 @@ def infer_schema(
         name = decode_name(counted["name"])
         # The kinds seen, most frequent first.
         counts = count_kinds(counted)
-        kinds = sorted(counts, key=lambda kind: -counts[kind])
+        kinds = sorted(counts, key=counts.__getitem__, reverse=True)
         span = _find_range(kinds, counted)
-        spec = _infer_spec(name, num_records, counted, kinds, span, sniff)
+        num_set = count_set(counted["present"], counted["num_unset"], is_list=counted["is_list"])
+        spec = _infer_spec(name, num_set < num_records, counted, kinds, span, sniff)
         (lists if counted["is_list"] else features)[name] = spec
-        report.append(_report_feature(name, spec, counted, kinds, span))
+        report.append(_report_feature(name, spec, counted, counts, kinds, span, num_set))
     schema = Schema(features, feature_lists=lists if kind == "sequence_example" else None, kind=kind)
     return InferredSchema(schema, report)
 
 
 def _infer_spec(
-    name: str, num_records: int, counted: FeatureStats, kinds: list[StorageKind], span: _Range, sniff: Sniff | None
+    name: str, optional: bool, counted: FeatureStats, kinds: list[StorageKind], span: _Range, sniff: Sniff | None
 ) -> Spec:
     is_list, has_one_kind, length = counted["is_list"], len(kinds) == 1, counted["max_length"]
     shape: Shape = () if length == 1 else (length,)
@@ -154,7 +155,7 @@ def _infer_spec(
     spec = Spec(
         kinds[0] if kinds else "bytes",
         shape,
-        optional=count_set(counted["present"], counted["num_unset"], is_list=is_list) < num_records,
+        optional=optional,
         is_list=is_list,
         seen=None if has_one_kind else tuple(kinds),
     )
@@ -208,7 +209,13 @@ def _find_range(kinds: list[StorageKind], counted: FeatureStats) -> _Range:
 
 
 def _report_feature(
-    name: str, spec: Spec, counted: FeatureStats, kinds: list[StorageKind], span: _Range
+    name: str,
+    spec: Spec,
+    counted: FeatureStats,
+    counts: dict[StorageKind, int],
+    kinds: list[StorageKind],
+    span: _Range,
+    num_set: int,
 ) -> dict[str, Any]:
     low, high = (
         str(end) if isinstance(end, float) and math.isinf(end) else end for end in span
@@ -220,7 +227,7 @@ def _report_feature(
         "list": counted["is_list"],
         "present": counted["present"],
         "unset": counted["num_unset"],
-        "set": count_set(counted["present"], counted["num_unset"], is_list=counted["is_list"]),
+        "set": num_set,
         "min_length": counted["min_length"],
         "max_length": counted["max_length"],
         "min_frames": counted["min_frames"] if counted["is_list"] else None,
@@ -234,6 +241,6 @@ def _report_feature(
         "num_nan": counted["num_nan"],
         "min_bytes": counted["min_bytes"] if has_bytes else None,
         "max_bytes": counted["max_bytes"] if has_bytes else None,
-        "kinds": count_kinds(counted),
+        "kinds": counts,
         "meaning": spec.meaning,
     }

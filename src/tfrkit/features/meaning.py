@@ -134,7 +134,7 @@ def _guess_int(view: FeatureView) -> tuple[str, Logical]:
     words = split_words(view.name)
     span = f"{view.low}..{view.high}" if view.low != view.high else f"{view.low}"
     is_small = view.low is not None and view.high is not None and view.low >= 0 and view.high <= _MAX_CLASS_ID
-    is_label = can_be_class(view.name) and is_small
+    is_label = is_small and can_be_class(view.name)
     if view.spec.shape != ():
         what = f"class ids {span}" if is_label else span
         return _show_count(view) + f", {what}", "class_label" if is_label else "tensor"

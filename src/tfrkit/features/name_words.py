@@ -56,7 +56,7 @@ def split_words(name: str) -> list[str]:
 
 def is_label_name(name: str) -> bool:
     """Whether a feature with this name may label the record; False for counts and features such as label/format."""
-    return _names_a_class(name, FACT_WORDS)
+    return _names_a_class(name, split_words(name), FACT_WORDS)
 
 
 def can_be_class(name: str) -> bool:
@@ -66,10 +66,11 @@ def can_be_class(name: str) -> bool:
         >>> [can_be_class(name) for name in ("image/class/label", "category_id", "label/length", "num_classes")]
         [True, True, False, False]
     """
-    return split_words(name) == ["y"] or _names_a_class(name, _MEASURE_WORDS)
-
-
-def _names_a_class(name: str, others: frozenset[str]) -> bool:
     words = split_words(name)
-    is_count = split_words(re.split(r"[/.]", name)[-1])[:1] in (["num"], ["n"], ["number"])
-    return bool(LABEL_WORDS & set(words)) and words[-1] not in others and not is_count
+    return words == ["y"] or _names_a_class(name, words, _MEASURE_WORDS)
+
+
+def _names_a_class(name: str, words: list[str], others: frozenset[str]) -> bool:
+    if LABEL_WORDS.isdisjoint(words) or words[-1] in others:
+        return False
+    return split_words(re.split(r"[/.]", name)[-1])[:1] not in (["num"], ["n"], ["number"])  # a count

@@ -16,6 +16,8 @@ def rename_keys(features: Mapping[str, Any], keys: Mapping[str, str]) -> dict[st
 
 def rename_schema(schema: Schema, keys: Mapping[str, str]) -> Schema:
     """Return the schema with the names in `keys` replaced; raise if a name is unknown or would occur twice."""
+    if not keys:
+        return schema
     for old in keys:
         if old not in schema:
             nearest = find_nearest_name(old, schema.names)

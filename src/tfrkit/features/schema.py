@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, get_args
 
 from tfrkit.errors import Hint, MissingFeatureError, SchemaError, Step, TfrkitWarning, warn_caller
-from tfrkit.features.spec import STORAGE_KINDS, RecordKind, Spec, check_choice, check_shape
+from tfrkit.features.spec import STORAGE_KINDS, RecordKind, Spec, check_shape, refuse_choice
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS, UNSEEN_DTYPES
 
 # The forms in which users may give a feature: a Spec, a type, or a type and a shape.
@@ -68,7 +68,8 @@ class Schema:
     ) -> None:
         if kind is None:
             kind = "example" if feature_lists is None else "sequence_example"
-        check_choice("kind", kind, get_args(RecordKind))
+        if kind not in get_args(RecordKind):
+            raise refuse_choice("kind", kind, get_args(RecordKind))
         if feature_lists and kind != "sequence_example":
             raise ValueError(f"feature lists expected kind 'sequence_example', got {kind!r}")
         self._kind: RecordKind = kind
@@ -307,14 +308,12 @@ def _read_specs(specs: Mapping[str, SpecLike], *, is_list: bool) -> Mapping[str,
     for name, given in specs.items():
         if not isinstance(name, str):
             raise TypeError(f"feature name expected str, got {name!r}")
-        spec = _read_spec(name, given)
+        spec = given if isinstance(given, Spec) else _read_spec(name, given)
         read[name] = spec if spec.is_list == is_list else spec.replace(is_list=is_list)
     return MappingProxyType(read)
 
 
-def _read_spec(name: str, given: SpecLike) -> Spec:
-    if isinstance(given, Spec):
-        return given
+def _read_spec(name: str, given: str | type | tuple[str | type, tuple[int | None, ...]]) -> Spec:
     if isinstance(given, tuple) and len(given) == 2:
         type_word, shape = given[0], check_shape(given[1])
     else:

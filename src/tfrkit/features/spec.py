@@ -20,6 +20,7 @@ Shape = tuple[int | None, ...]
 MAX_RANK = 254
 
 STORAGE_KINDS: tuple[StorageKind, ...] = get_args(StorageKind)
+_CHOICES = {"kind": STORAGE_KINDS, "logical": get_args(Logical), "encoding": get_args(Encoding)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,11 +63,11 @@ class Spec:
     meaning: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        check_choice("kind", self.kind, STORAGE_KINDS)
-        check_choice("logical", self.logical, get_args(Logical))
-        check_choice("encoding", self.encoding, get_args(Encoding))
-        if self.dtype is not None:
-            check_choice("dtype", self.dtype, tuple(DTYPE_NUMBERS))
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise refuse_choice(name, getattr(self, name), choices)
+        if self.dtype is not None and self.dtype not in DTYPE_NUMBERS:
+            raise refuse_choice("dtype", self.dtype, tuple(DTYPE_NUMBERS))
         object.__setattr__(self, "shape", check_shape(self.shape))
         if self.decoded_shape is not None:
             object.__setattr__(self, "decoded_shape", check_shape(self.decoded_shape))
@@ -114,10 +115,9 @@ class Spec:
         return f"Spec({', '.join(parts)})"
 
 
-def check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
-    """Raise ValueError unless `value` is one of `choices`."""
-    if value not in choices:
-        raise ValueError(f"{what} expected one of {', '.join(choices)}, got {value!r:.64}")
+def refuse_choice(what: str, value: object, choices: tuple[str, ...]) -> ValueError:
+    """Return the error for a value that is not one of `choices`."""
+    return ValueError(f"{what} expected one of {', '.join(choices)}, got {value!r:.64}")
 
 
 def check_shape(shape: object) -> Shape:

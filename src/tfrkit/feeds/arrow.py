@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 from tfrkit import _native
@@ -49,17 +50,18 @@ class ArrowStream:
         return self._make_batches()
 
     def __arrow_c_schema__(self) -> object:
-        return _native.make_arrow_schema(self._describe())
+        return _native.make_arrow_schema(self._description)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Start a pass. A requested schema is ignored, as the protocol allows."""
-        return _native.make_arrow_stream(self._describe(), self._lay_out_batches())
+        return _native.make_arrow_stream(self._description, self._lay_out_batches())
 
     def __repr__(self) -> str:
         columns = print_arrow_schema(self._schema).replace("\n", "\n  ")
         return f"ArrowStream(\n  {columns}\n)" if columns else "ArrowStream()"
 
-    def _describe(self) -> _Description:
+    @cached_property
+    def _description(self) -> _Description:
         children = tuple(_describe_field(field) for field in self._fields)
         return b"+s", b"", b"", False, children
 
