@@ -44,6 +44,7 @@ from tfrkit.container.shard_table import fingerprint_entries as fingerprint_entr
 from tfrkit.errors import ContainerError
 from tfrkit.features.schema import Schema
 from tfrkit.features.schema_json import from_json, to_json
+from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.local import LocalWriter
 from tfrkit.storage.lookup import UnusableFileError, read_file, recall_parsed
 from tfrkit.storage.text_files import format_json, read_json, write_json
@@ -283,7 +284,7 @@ def make_shard_table(text: bytes) -> bytes | None:
 
 def read_manifest(path: str) -> Manifest | None:
     """Read a manifest; return None if it is missing. Raises `ContainerError` if it is damaged."""
-    table = recall_parsed(path)
+    table = recall_parsed(path) if has_scheme(path) else None
     try:
         content = table.head if isinstance(table, ShardTable) else read_json(path)
     except UnusableFileError as error:

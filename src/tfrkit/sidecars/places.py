@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from tfrkit.container.index import index_path
+from tfrkit.container.index import INDEX_FOLDER, index_path
 from tfrkit.container.listed import MANIFEST as MANIFEST
 from tfrkit.container.listed import TABLE as TABLE
 from tfrkit.storage.addresses import has_scheme
@@ -33,7 +33,8 @@ def own_path(shard_path: str, name: str) -> str:
         >>> own_path("data/x.tfrecord", "classes.txt")
         'data/_index/x.tfrecord.classes.txt'
     """
-    return os.path.join(os.path.dirname(index_path(shard_path)), f"{os.path.basename(shard_path)}.{name}")
+    folder, shard = os.path.split(shard_path)
+    return os.path.join(folder, INDEX_FOLDER, f"{shard}.{name}")
 
 
 def list_own(shard_path: str) -> list[str]:

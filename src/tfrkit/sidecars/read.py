@@ -102,13 +102,13 @@ class Sidecars:
 
     def ask_ahead(self) -> None:
         """Request the sidecars of remote folders that `check` reads; returns at once."""
-        names = (FEATURES, INFO, *CLASS_FILES, CHARSET)
-        if len(self.folders) == 1:
-            ask_ahead(os.path.join(folder, name) for folder in self.folders for name in names)
+        if len(self.folders) == 1 and has_scheme(self.folders[0]):
+            names = (FEATURES, INFO, *CLASS_FILES, CHARSET)
+            ask_ahead(os.path.join(self.folders[0], name) for name in names)
 
     def check(self) -> list[SidecarProblem]:
         """Read every sidecar; return all problems."""
-        _ = self.splits, self.classes, self.class_file, self.charset
+        _ = self.classes, self.class_file, self.charset
         for folder in self.folders:
             self.tfds_of(folder)
         return self.problems
@@ -157,24 +157,24 @@ class Sidecars:
         """For each shard, whether a manifest lists it with its current size, and in a store its current version."""
         if self._table is not None:
             return [True] * len(self.paths)  # each request compares the size
-        return [self._compare_size(number) for number in range(len(self.paths))]
+        return [
+            manifest is not None and self._compare_size(number, manifest)
+            for number, manifest in enumerate(self.manifests)
+        ]
 
-    def _compare_size(self, number: int) -> bool:
-        entry, path = self.entry(number), self.paths[number]
-        if entry is None:
-            return False
+    def _compare_size(self, number: int, manifest: Manifest) -> bool:
+        path = self.paths[number]
+        entry = manifest.entries[os.path.basename(path)]
         try:
             nbytes = measure_file(path)
         except (OSError, StorageError):
             return False
-        manifest = self.manifests[number]
-        says = f"as {os.path.basename(manifest.path if manifest else MANIFEST)} says"
+        says = f"as {os.path.basename(manifest.path)} says"
         if entry.nbytes not in (None, nbytes):
             what = f"expected {entry.nbytes:,} bytes {says}, got {nbytes:,}"
         else:
             version = recall_version(path) if entry.etag is not None else None
-            is_here = manifest is not None and manifest.stored_at == os.path.dirname(path)
-            if version is None or version == entry.etag or not is_here:
+            if version is None or version == entry.etag or manifest.stored_at != os.path.dirname(path):
                 return True
             what = f"expected the version {entry.etag} {says}, got {version}"
         self.report(path, f"{what}; its facts about the records are not used")
@@ -187,8 +187,8 @@ class Sidecars:
             counts: list[int | None] = self._table.records.tolist()
             return counts
         return [
-            entry.records if (entry := self.entry(number)) is not None and self.fits[number] else None
-            for number in range(len(self.paths))
+            entry.records if fits and (entry := self.entry(number)) is not None else None
+            for number, fits in enumerate(self.fits)
         ]
 
     @cached_property
@@ -369,6 +369,8 @@ class Sidecars:
             [schema for schema in group if schema.kind == found.kind]
             for group in (self._said_by_manifests, self._said_by_tfds)
         ]
+        if not any(groups):
+            return found
 
         def choose(name: str, spec: Spec) -> Spec:
             for group in groups:
@@ -456,11 +458,8 @@ class Sidecars:
     @cached_property
     def class_file(self) -> LabelMap | None:
         """Class names from a class file, if one describes all shards."""
-        for name in CLASS_FILES:
-            path = self.find_file(name)
-            if path is not None:
-                return self._read_names(path, read_class_map)
-        return None
+        path = self.find_file(*CLASS_FILES)
+        return None if path is None else self._read_names(path, read_class_map)
 
     @cached_property
     def charset(self) -> LabelMap | None:
@@ -468,15 +467,25 @@ class Sidecars:
         path = self.find_file(CHARSET)
         return None if path is None else self._read_names(path, read_charset)
 
-    def find_file(self, name: str) -> str | None:
-        """Return the path of a sidecar that describes all shards: of a single shard, else of their folder, or None."""
+    def find_file(self, *names: str) -> str | None:
+        """Return the first sidecar of these names that describes all shards: of a single shard, else of their folder.
+
+        None if there is none.
+        """
         if STDIN in self.paths or len(self.folders) != 1:
             return None
-        if len(self.paths) == 1 and is_file(own := own_path(self.paths[0], name)):
-            return own
-        path = os.path.join(self.folders[0], name)
-        is_ours = not any(self.is_of_others(number, name) for number in range(len(self.paths)))
-        return path if is_ours and is_file(path) else None
+        manifest, others = self.folder_manifest(self.folders[0]), frozenset[str]()
+        if manifest is not None and self._table is None:
+            is_whole = all(os.path.basename(path) in manifest.entries for path in self.paths)
+            others = others if is_whole else manifest.files  # of a dataset that does not include all shards
+        is_there = is_file if has_scheme(self.folders[0]) else os.path.isfile
+        for name in names:
+            if len(self.paths) == 1 and is_there(own := own_path(self.paths[0], name)):
+                return own
+            path = os.path.join(self.folders[0], name)
+            if name not in others and is_there(path):
+                return path
+        return None
 
     def _read_names(self, path: str, read: Callable[..., LabelMap]) -> LabelMap | None:
         try:

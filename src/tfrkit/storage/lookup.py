@@ -186,8 +186,6 @@ def remember_parsed(path: str, value: object) -> None:
 
 def recall_parsed(path: str) -> object:
     """Return what `remember_parsed` kept, unless the file was written since; else None."""
-    if not has_scheme(path):
-        return None
     bucket, key = _split(path)
     return bucket.parsed.get(key)
 

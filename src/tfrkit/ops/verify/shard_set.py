@@ -52,6 +52,7 @@ class Asked:
 
 def check_sets(
     result: Verification,
+    sidecars: Sidecars,
     asked: Asked,
     *,
     sha256: bool,
@@ -65,7 +66,6 @@ def check_sets(
     With `workers`, a cluster computes the sha256.
     """
     tallies = [tally for tally in result.shards if tally.path != "-"]
-    sidecars = Sidecars([tally.path for tally in tallies])
     entries = [sidecars.entry(number) for number in range(len(tallies))]
     missing = _find_listed_missing(sidecars, asked)
     result.add(VerifyFinding(path, None, None, f"listed in {MANIFEST} but missing", "set") for path in missing)
@@ -165,9 +165,10 @@ def _compare_entry(tally: ShardTally, sidecars: Sidecars, number: int) -> Iterat
 def _compare_tfds(tallies: list[ShardTally], sidecars: Sidecars) -> Iterator[VerifyFinding]:
     """Compare the counts of shards that no manifest lists with shardLengths in TFDS's dataset_info.json."""
     for number, tally in enumerate(tallies):
-        split = sidecars.split_names[number]
-        if sidecars.manifests[number] is None and split is not None:
-            yield from _compare_length(tally, list(sidecars.tfds_lengths(number).get(split, [])))
+        lengths = sidecars.tfds_lengths(number) if sidecars.manifests[number] is None else {}
+        split = sidecars.split_names[number] if lengths else None
+        if split is not None:
+            yield from _compare_length(tally, list(lengths.get(split, [])))
 
 
 def _compare_length(tally: ShardTally, lengths: list[int]) -> Iterator[VerifyFinding]:

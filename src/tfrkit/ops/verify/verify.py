@@ -81,12 +81,15 @@ def verify(
     paths, folders, is_set = find_named_shards(address)
     asked = Asked(is_set=is_set, folders=tuple(folders))
     result.shards = [ShardTally(path) for path in paths]
-    Sidecars(paths).ask_ahead()
+    sidecars = Sidecars(path for path in paths if path != "-")
+    sidecars.ask_ahead()
     with connect_if(cluster) as workers:
         _check_frames(result, parse=parse, sample=parse or deep, jobs=jobs, watch=watch, workers=workers)
         result.records = sum(tally.records for tally in result.shards)
         hashes = sha256 or deep
-        check_sets(result, asked, sha256=hashes, must_know=sha256, threads=threads, watch=watch, workers=workers)
+        check_sets(
+            result, sidecars, asked, sha256=hashes, must_know=sha256, threads=threads, watch=watch, workers=workers
+        )
         if not deep:
             files = [tally for tally in result.shards if tally.nbytes is not None]
             result.notes += note_kinds([tally.path for tally in files if tally.is_readable and not tally.is_damaged])
