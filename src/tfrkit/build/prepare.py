@@ -15,7 +15,8 @@ from tfrkit.build.report import Report, Skipped
 from tfrkit.build.splits import Assignment, SplitSize, assign_splits, group_by_pattern
 from tfrkit.build.task import OnBad
 from tfrkit.container.codecs import Compression, Level
-from tfrkit.engines.choose import EngineName, check_engine
+from tfrkit.engines.base import EngineName
+from tfrkit.engines.choose import check_engine
 from tfrkit.errors import SourceError
 from tfrkit.features.rename import rename_schema
 from tfrkit.features.schema_json import to_json

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tfrkit.build.task import OnBad
     from tfrkit.codec.coerce import Floats
     from tfrkit.container.codecs import CompressionWord, Level
-    from tfrkit.engines.choose import EngineName
+    from tfrkit.engines.base import EngineName
     from tfrkit.features.schema import Schema
     from tfrkit.progress import Progress
     from tfrkit.sources.base import RecordOrder, Source

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 
 from tfrkit.cli.output import Format, set_quiet
 from tfrkit.container.codecs import COMPRESSIONS, Compression
+from tfrkit.engines.base import EngineName
 
 Paths = Annotated[
     list[str],
@@ -43,8 +44,10 @@ Output = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 EngineOption = Annotated[
-    Literal["local", "ray", "dask"],
-    typer.Option("--engine", metavar="local|ray|dask", help="What runs the work; the result is the same."),
+    EngineName,
+    typer.Option(
+        "--engine", metavar="|".join(get_args(EngineName)), help="What runs the work; the result is the same."
+    ),
 ]
 EngineAddress = Annotated[
     str | None,
@@ -164,19 +167,18 @@ def spread_groups(run: Callable[..., int], *, reads_remote: bool = False) -> Cal
         asked.append(inspect.Parameter("remote", inspect.Parameter.KEYWORD_ONLY, annotation=RemoteOptions))
     groups: dict[str, Any] = {one.name: one.annotation for one in asked if is_dataclass(one.annotation)}
 
-    def spread() -> Iterator[inspect.Parameter]:
-        for one in asked:
-            if one.name not in groups:
-                yield one.replace(kind=one.KEYWORD_ONLY)
-                continue
-            hints = get_type_hints(one.annotation, include_extras=True)
-            for field in fields(one.annotation):
-                default = one.empty if field.default is MISSING else field.default
-                yield one.__class__(field.name, one.KEYWORD_ONLY, default=default, annotation=hints[field.name])
-
+    spread: list[inspect.Parameter] = []
+    for one in asked:
+        if one.name not in groups:
+            spread.append(one.replace(kind=one.KEYWORD_ONLY))
+            continue
+        hints = get_type_hints(one.annotation, include_extras=True)
+        for field in fields(one.annotation):
+            default = one.empty if field.default is MISSING else field.default
+            spread.append(one.__class__(field.name, one.KEYWORD_ONLY, default=default, annotation=hints[field.name]))
     parameters: list[inspect.Parameter] = []
     converters: dict[str, Callable[[Any], Any]] = {}
-    for one in spread():
+    for one in spread:
         metadata = getattr(one.annotation, "__metadata__", ())
         if functions := [each for each in metadata if callable(each)]:
             [converters[one.name]] = functions

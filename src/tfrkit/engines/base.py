@@ -10,9 +10,11 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from tfrkit.errors import Hint, Step, TfrkitError
+
+EngineName = Literal["local", "ray", "dask"]
 
 Tick = Callable[[int, int, int], None]
 """Callback(items, input bytes, bad items) since the last call."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from tfrkit._threads import count_cores
-from tfrkit.engines.base import Engine
+from tfrkit.engines.base import Engine, EngineName
 from tfrkit.engines.futures import FuturesEngine
 from tfrkit.engines.local import LocalEngine
-
-EngineName = Literal["local", "ray", "dask"]
 
 
 @contextlib.contextmanager

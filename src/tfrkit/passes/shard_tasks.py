@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from tfrkit.engines.base import Engine, Tick
-from tfrkit.engines.choose import EngineName, check_engine, open_engine
+from tfrkit.engines.base import Engine, EngineName, Tick
+from tfrkit.engines.choose import check_engine, open_engine
 from tfrkit.engines.part import Part
 from tfrkit.errors import StorageError, TfrkitError
 from tfrkit.storage.addresses import has_scheme
