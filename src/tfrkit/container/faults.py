@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from functools import lru_cache
 
 from tfrkit._native import Fault
 from tfrkit.errors import (
@@ -142,6 +143,7 @@ def locate_memory_error(
     return located
 
 
+@lru_cache(16)  # a shard may have a million damaged records
 def advise_repair(shard: str, *, can_skip: bool = True) -> Hint:
     """Return the hint for a damaged shard; `can_skip` says whether the call can skip damage."""
     steps = (list_damage(shard), copy_readable(shard))

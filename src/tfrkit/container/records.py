@@ -437,7 +437,7 @@ class FrameStream:
         if self._within is not None and fault.kind in _MISPLACED:
             what = "the file changed while it was read"
             raise StorageError(what, shard=self.shard.name, record=self.record, offset=offset)
-        error = self._explain(fault)
+        error = self._explain(fault, offset)
         if self._policy.on_error == "raise" or isinstance(error, LimitError):
             raise error
         is_one = self._pass_frame(fault)
@@ -448,15 +448,15 @@ class FrameStream:
         self.record += 1
         self.num_unusable += not isinstance(error, ContainerError)
 
-    def _explain(self, fault: _native.Fault) -> TfrkitError:
+    def _explain(self, fault: _native.Fault, offset: int) -> TfrkitError:
         name = self.shard.name
         if fault.kind == "truncated_payload" and self.shard.compression == "none" and self.shard.nbytes is not None:
             # A remote shard is not read to its end to report where it ends.
             return TruncatedShardError(
-                describe_truncated(fault.stored, self.shard.nbytes - self.offset - _HEADER_NBYTES),
+                describe_truncated(fault.stored, self.shard.nbytes - offset - _HEADER_NBYTES),
                 shard=name,
                 record=self.record,
-                offset=self.offset,
+                offset=offset,
                 hint=advise_repair(name),
                 fault=fault.kind,
             )
@@ -467,10 +467,10 @@ class FrameStream:
                 f"{self.shard.compression} shard may have",
                 shard=name,
                 record=self.record,
-                offset=self.offset,
+                offset=offset,
                 hint=advise_repair(name),
             )
-        return fault_to_error(fault, shard=name, record=self.record, offset=self.offset, columns=self._columns)
+        return fault_to_error(fault, shard=name, record=self.record, offset=offset, columns=self._columns)
 
     def _pass_frame(self, fault: _native.Fault) -> bool:
         """Move to the end of the faulty frame; return False if its length cannot be trusted."""

@@ -190,10 +190,11 @@ class Shard:
 
     def start_reading(self) -> None:
         """Start a pass; raise at the second pass over a pipe."""
-        if self.nbytes is None and self._was_read:
+        if self._was_read and self.nbytes is None:
             raise StorageError("expected a file, got a pipe, which can be read only once", shard=self.name)
         self._was_read = True
-        self.confirm()
+        if self._is_assumed:
+            self.confirm()
 
     def close(self) -> None:
         self.reader.close()
@@ -262,7 +263,7 @@ class ShardsInTurn:
 
     def open(self, number: int) -> Shard:
         """Open the shard of a number. Its first blocks are requested at once."""
-        reader = lead_in_turn(number, self._find_reader)
+        reader = lead_in_turn(number, self._find_reader) if has_scheme(self._paths[number]) else None
         if reader is None:
             return Shard.open(self._paths[number])
         del self._readers[number]
@@ -342,17 +343,11 @@ def find_names(address: Address | Iterable[Address], *, incomplete: Incomplete, 
     if isinstance(address, Iterator) and not hasattr(address, "read"):
         address = list(address)  # it is iterated twice
     paths = _expand(address)
-    shards: Sequence[str]
-    if in_table and len(paths) == 1 and has_scheme(paths[0]):
-        shards = _list_remote(paths[0], in_table=True)
-        if isinstance(shards, ListedNames) and not shards.table.has_gaps:
-            return shards
-    else:
-        shards = _list_shards(paths)
-        listed = list_in_table(shards) if in_table else None
-        if listed is not None and not listed.table.has_gaps:
-            return listed
-        shards = shards if listed is None else listed
+    shards = _list_shards(paths, in_table=in_table and len(paths) == 1)
+    if in_table and not isinstance(shards, ListedNames):
+        shards = list_in_table(shards) or shards
+    if isinstance(shards, ListedNames) and not shards.table.has_gaps:
+        return shards
     if incomplete != "ignore":
         for found in find_incomplete_sets(shards):
             if len(found.paths) > 1 or found.paths[0] not in _list_named(address):
@@ -364,20 +359,22 @@ def find_named_shards(address: Address | Iterable[Address]) -> tuple[list[str], 
     """Return the shards of an address, its folders, and whether it is more than one file given by its path."""
     addresses = [address] if isinstance(address, (str, bytes, os.PathLike)) else list(address)
     paths = _expand(addresses)
-    shards = _list_shards(paths)
+    shards = list(_list_shards(paths))
     is_alone = len(shards) == 1 and len(addresses) == 1 and show_address(addresses[0]) == shards[0]
     found = set(shards)
-    folders = [path for path in paths if (path not in found if has_scheme(path) else os.path.isdir(path))]
-    return shards, folders, not is_alone
+    return shards, [path for path in paths if path not in found], not is_alone
 
 
-def _list_shards(paths: Iterable[str]) -> list[str]:
-    """Replace each folder among the paths by the shards in it."""
+def _list_shards(paths: Iterable[str], *, in_table: bool = False) -> Sequence[str]:
+    """Replace each folder among the paths by the shards in it; with `in_table`, the path is the only one."""
     shards: list[str] = []
     folders: dict[str, None] = {}
     for path in paths:
         if has_scheme(path):
-            shards += _list_remote(path)
+            listed = _list_remote(path, in_table=in_table)
+            if in_table:
+                return listed
+            shards += listed
             continue
         if not os.path.isdir(path):
             shards.append(path)

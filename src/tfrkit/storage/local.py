@@ -34,10 +34,6 @@ class _Identity(NamedTuple):
     size: int
     changed_ns: int
 
-    @classmethod
-    def of(cls, info: os.stat_result) -> _Identity:
-        return cls(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
-
 
 def _check_size(name: str, identity: _Identity, info: os.stat_result) -> None:
     """Raise if an open file was truncated."""
@@ -93,7 +89,7 @@ class LocalReader(LocalRanges):
         except OSError as error:
             raise explain_os_error(error, self.name) from None
         info = os.fstat(file.fileno())
-        identity = _Identity.of(info)
+        identity = _Identity(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
         if self._identity is None and self.size in (None, identity.size):
             self._identity = identity
             self.size = info.st_size if stat.S_ISREG(info.st_mode) else None
