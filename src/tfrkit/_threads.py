@@ -79,7 +79,12 @@ def run_ahead(
     which is set then.
     """
     if threads <= 1:
-        yield from _run_here(jobs, stop)
+        try:
+            for run in jobs:
+                yield run()
+        finally:
+            if stop is not None:
+                stop.set()
         return
     from concurrent.futures import ThreadPoolExecutor  # takes 20 ms
 
@@ -117,15 +122,6 @@ def run_ahead(
         executor.shutdown(wait=True)
 
 
-def _run_here(jobs: Iterator[Callable[[], T]], stop: threading.Event | None) -> Iterator[T]:
-    try:
-        for job in jobs:
-            yield job()
-    finally:
-        if stop is not None:
-            stop.set()
-
-
 def map_ahead(
     function: Callable[[Item], T], items: Iterable[Item], *, threads: int, stop: threading.Event | None = None
 ) -> Generator[T, None, None]:
@@ -137,7 +133,7 @@ def map_ahead(
         >>> list(map_ahead(abs, [-1, 2, -3], threads=2))
         [1, 2, 3]
     """
-    yield from run_ahead((partial(function, item) for item in items), threads=threads, stop=stop)
+    return run_ahead((partial(function, item) for item in items), threads=threads, stop=stop)
 
 
 class Run(NamedTuple, Generic[T]):

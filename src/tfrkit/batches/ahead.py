@@ -168,7 +168,6 @@ def open_streams(
     policy: Policy,
     *,
     threads: int | None = None,
-    max_nbytes: int = DEFAULT_AHEAD_NBYTES,
     leaves_payloads: bool = False,
     shares_plain: bool = False,
     columns: Sequence[str] = (),
@@ -182,7 +181,7 @@ def open_streams(
     if shares_plain and threads is not None and all(_is_plain(shard) for shard in shards):
         threads, max_nbytes = min(threads, LIMITS.max_inflaters), 2 * LIMITS.window_nbytes
     else:
-        threads = choose_inflaters(shards, threads)
+        threads, max_nbytes = choose_inflaters(shards, threads), DEFAULT_AHEAD_NBYTES
     if threads <= 1:
         for shard in lead_shards(shards):
             yield FrameStream(shard, policy, columns=columns)

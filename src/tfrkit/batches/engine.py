@@ -47,7 +47,7 @@ def explain_no_engine(shard_set: ShardSet, *, is_stream: bool, threads: int | No
         return f"more than {_MAX_SHARDS} shards would be open at a time"
     if is_stream and shard_set.policy.on_error == "skip":
         return "in file order rows after damage fill the batch up, which is known only once it is decoded"
-    if shard_set.is_pipe:
+    if shard_set.shards.has_pipe:
         return "a pipe can be read only in order"
     if shard_set.shards.is_remote:
         return "remote shards are not mapped"
@@ -238,10 +238,10 @@ class EnginePass:
         """Open the shards that the engine waits for. An error is raised with the batch that needs the shard."""
         wanted = self._engine.take_wanted()
         packed = [number for number in wanted if self._shards[number].compression != "none" and not self._is_stream]
-        with closing(
-            map_ahead(self._hold, packed, threads=min(len(packed), self._workers, LIMITS.max_inflaters))
-        ) as held:
-            deque(held, maxlen=0)
+        if packed:
+            threads = min(len(packed), self._workers, LIMITS.max_inflaters)
+            with closing(map_ahead(self._hold, packed, threads=threads)) as held:
+                deque(held, maxlen=0)
         for number in wanted:
             try:
                 if self._is_stream:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -113,6 +113,7 @@ class _Reading(NamedTuple):
     threads: int
     is_given: bool  # whether the number of threads was given
     exchange: Any
+    feeds_steps: bool  # whether batches are finished on Python threads
 
 
 class BatchLoop:
@@ -139,8 +140,6 @@ class BatchLoop:
         # None: file order, which does not need the number of records.
         self._order = order.for_batch(batching.global_size) if isinstance(order, Striped) else order
         self._stages = tuple(stages)
-        self._fetcher: Fetcher | None = None
-        self._order_name: str | None = None
         self.epoch = epoch
         _ = self.fetcher  # raise now if the schema does not fit
 
@@ -154,12 +153,10 @@ class BatchLoop:
     def batching(self) -> Batching:
         return self._batching
 
-    @property
+    @cached_property
     def fetcher(self) -> Fetcher:
-        if self._fetcher is None:
-            decoder = self._shard_set.new_decoder(self._features)
-            self._fetcher = Fetcher(self._shard_set.records, decoder, self._shard_set.policy)
-        return self._fetcher
+        decoder = self._shard_set.new_decoder(self._features)
+        return Fetcher(self._shard_set.records, decoder, self._shard_set.policy)
 
     @property
     def order(self) -> Order:
@@ -251,7 +248,7 @@ class BatchLoop:
 
         Otherwise a loop in file order that skips damage fills each batch with the rows after the damage.
         """
-        if self._order is not None or not self.may_skip or self._shard_set.is_pipe:
+        if self._order is not None or not self.may_skip or self._shard_set.shards.has_pipe:
             return self
         loop = copy.copy(self)
         loop._order = self.order
@@ -264,9 +261,9 @@ class BatchLoop:
             return TokenPlan(self._order, epoch, how.rank, how.world_size, how.even, row)
         return BatchPlan(self.num_rows, how.global_size, how.drop_last, how.rank, how.world_size, how.even, row)
 
-    def make_batch(self, number: int, *, epoch: int = 0, row: int = 0) -> Batch:
+    def make_batch(self, number: int, *, epoch: int = 0) -> Batch:
         """Make batch `number` of an epoch on this thread. Batches can be made in any order."""
-        return self._make(self.plan(row, epoch), self.order, epoch, number)[0]
+        return self._make(self.plan(0, epoch), self.order, epoch, number)[0]
 
     def run(
         self,
@@ -287,16 +284,17 @@ class BatchLoop:
         how = self._batching
         is_given = (threads or how.threads) is not None
         threads = choose_threads(threads or how.threads)
-        feeds_steps = self._feeds_steps
-        reading = _Reading(threads, is_given, None if feeds_steps else exchange)
+        has_steps = bool(self._stages) or how.pad is not None
+        feeds_steps = has_steps or self.fetcher.decoder.needs_python
+        reading = _Reading(threads, is_given, None if feeds_steps else exchange, feeds_steps)
         is_alone = num_workers == 1 and how.world_size == 1
         is_stream = self._order is None and is_alone and (row == 0 or self._shard_set.policy.on_error == "skip")
         given = threads if is_given else None
         has_engine = self.explain_no_engine(is_stream=is_stream, threads=given) is None
         # The engine and the reader of a stream have threads of their own.
-        is_made = not feeds_steps if has_engine else is_stream and not self._has_steps
+        is_made = not feeds_steps if has_engine else is_stream and not has_steps
         if is_stream:
-            jobs = self._stream_engine(epoch, reading) if has_engine else self._stream(row, given)
+            jobs = self._stream_engine(epoch, reading) if has_engine else self._stream(row, given, has_steps)
             num_batches = None
         else:
             plan, order = self.plan(row, epoch), self.order
@@ -322,19 +320,9 @@ class BatchLoop:
             return "it is switched off"
         return explain_no_engine(self._shard_set, is_stream=is_stream, threads=threads)
 
-    @property
-    def _has_steps(self) -> bool:
-        """Whether the decoded columns are changed by steps or padding."""
-        return bool(self._stages) or self._batching.pad is not None
-
-    @property
-    def _feeds_steps(self) -> bool:
-        """Whether batches of the engine are finished on Python threads."""
-        return self._has_steps or self.fetcher.decoder.needs_python
-
     def _new_pass(self, num_rows: int | None, reading: _Reading) -> EnginePass:
         """Create a pass of the engine over some rows, None for all."""
-        shard_set, policy, feeds_steps = self._shard_set, self.policy, self._feeds_steps
+        shard_set, policy, feeds_steps = self._shard_set, self._shard_set.policy, reading.feeds_steps
         inflaters = 0
         if num_rows is None:
             policy = policy.for_one_pass()
@@ -359,7 +347,7 @@ class BatchLoop:
     def _stream_engine(self, epoch: int, reading: _Reading) -> Generator[Job]:
         """Read batches in file order without an index, with the native engine."""
         size, drop_last, stop = self._batching.global_size, self._batching.drop_last, 0
-        feeds_steps, assemble = self._feeds_steps, self.fetcher.decoder.assemble
+        feeds_steps, assemble = reading.feeds_steps, self.fetcher.decoder.assemble
         made = self._new_pass(None, reading).read_in_order(size)
         for columns, num_rows, _ in made:
             if num_rows < size and drop_last:
@@ -381,7 +369,7 @@ class BatchLoop:
         self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range, reading: _Reading
     ) -> Generator[Job]:
         """Read the given batches of a plan with the native engine."""
-        feeds_steps, assemble = self._feeds_steps, self.fetcher.decoder.assemble
+        feeds_steps, assemble = reading.feeds_steps, self.fetcher.decoder.assemble
 
         def find_numbers(made: EnginePass, number: int, faults: Faults | None) -> UInt64Array:
             found = order.at(plan.rows(number), epoch)
@@ -410,28 +398,26 @@ class BatchLoop:
     ) -> Finished:
         """Finish a batch of the engine."""
         batch = self.fetcher.decoder.assemble(columns, num_rows)
-        if self._has_steps:
+        if self._stages or self._batching.pad is not None:
             batch = self._finish(Fetched(batch, find_numbers()))
         return batch, stop
 
     def save(self, position: Position) -> dict[str, Any]:
         """Return a state for `load`."""
-        return save_state(position, self._shard_set.fingerprint, self._name_order())
+        return save_state(position, self._shard_set.fingerprint, self._order_name)
 
     def load(self, state: Mapping[str, Any]) -> Position:
         """Return the position of a state. A state of another dataset or order raises."""
         stored = state.get("dataset") if isinstance(state, Mapping) else None
         dataset = self._shard_set.fingerprint_like(stored)
-        position = load_state(state, dataset, self._name_order(), self.num_rows)
+        position = load_state(state, dataset, self._order_name, self.num_rows)
         if isinstance(self._order, TokenBatches):
             self.plan(position.row, position.epoch)  # raises if no batch ends there
         return position
 
-    def _name_order(self) -> str:
-        # Cached: some loaders save at every step, and hashing an order that lists its rows is slow.
-        if self._order_name is None:
-            self._order_name = fingerprint_order(self.order)
-        return self._order_name
+    @cached_property  # some loaders save at every step, and hashing an order that lists its rows is slow
+    def _order_name(self) -> str:
+        return fingerprint_order(self.order)
 
     def _make(self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, number: int) -> Finished:
         rows = plan.rows(number)
@@ -463,7 +449,7 @@ class BatchLoop:
 
         return pad_batch(batch, how.pad, truncate=how.truncate, locate=locate)
 
-    def _stream(self, skip: int, threads: int | None) -> Generator[Job]:
+    def _stream(self, skip: int, threads: int | None, has_steps: bool) -> Generator[Job]:
         """Read batches in file order without an index, so that the first batch is available at once."""
         how, stop = self._batching, skip
         lost: list[int] = []
@@ -474,7 +460,7 @@ class BatchLoop:
             batch_size=how.global_size,
             drop_last=how.drop_last,
             # Without steps, threads share the decoding; reading ahead gains nothing on a mapped file.
-            threads=1 if self._has_steps or how.threads is None else how.threads,
+            threads=1 if has_steps or how.threads is None else how.threads,
             inflaters=choose_inflaters(self._shard_set.shards, threads),
             skip=skip,
             lost=lost,
@@ -490,7 +476,7 @@ class BatchLoop:
 
     def __getstate__(self) -> dict[str, Any]:
         _ = self._shard_set.schema  # inferred once here, not again in every process
-        return {**self.__dict__, "_fetcher": None}
+        return {name: value for name, value in self.__dict__.items() if name != "fetcher"}
 
 
 def _count_up(start: int, stop: int) -> UInt64Array:

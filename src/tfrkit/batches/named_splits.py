@@ -39,14 +39,14 @@ def slice_splits(shard_set: ShardSet, text: str) -> Order:
 
 def refuse_feature(shard_set: ShardSet, text: str) -> None:
     """Raise if the requested split is the name of a feature, or a misspelt one."""
-    if not shard_set.is_pipe and text in shard_set.schema:
+    if not shard_set.shards.has_pipe and text in shard_set.schema:
         raise QueryError(
             f"no split {text!r}, it is a feature",
             shard=shard_set.files[0],
             hint=f"rows with this feature only: ds.select([{text!r}])    its values: "
             f"[row[{text!r}] for row in ds.select([{text!r}])]",
         )
-    meant = None if shard_set.is_pipe else _find_meant(shard_set, text)
+    meant = None if shard_set.shards.has_pipe else _find_meant(shard_set, text)
     if meant is not None:
         raise QueryError(
             f"no split {text!r}, did you mean the feature {show_name(meant)}",

@@ -64,11 +64,6 @@ class ShardSet:
         return list(self.shards.names)
 
     @property
-    def is_pipe(self) -> bool:
-        """Whether the shards can be read only once, sequentially."""
-        return self.shards.has_pipe
-
-    @property
     def mean_nbytes(self) -> int:
         """Approximate stored bytes per record."""
         return self.shards.nbytes // max(1, len(self.records))
@@ -98,7 +93,7 @@ class ShardSet:
     def is_quick(self) -> bool:
         """Whether the shards are few and small enough for a quick full scan."""
         nbytes = [(shard.nbytes, shard.compression == "none") for shard in self.shards[: _MAX_QUICK_SHARDS + 1]]
-        if len(nbytes) > _MAX_QUICK_SHARDS or self.is_pipe:
+        if len(nbytes) > _MAX_QUICK_SHARDS or self.shards.has_pipe:
             return False
         # Compressed data may be many times larger.
         return sum((size or 0) * (1 if is_plain else 8) for size, is_plain in nbytes) <= LIMITS.quick_count_nbytes
@@ -116,7 +111,7 @@ class ShardSet:
 
         For remote shards, whose bytes cost two requests each, it is a hash of their checksums in the manifest.
         """
-        listed = self._listed_fingerprint if self.records.is_remote else None
+        listed = self._listed_fingerprint if self.shards.is_remote else None
         return self._stored_fingerprint if listed is None else listed
 
     def fingerprint_like(self, other: object) -> str:
@@ -199,7 +194,7 @@ class ShardSet:
 
     def warn_of_empty(self) -> None:
         """Warn if some of several shards are empty, unless a manifest lists them as empty."""
-        empty = self.shards.find_empty() if len(self.shards) > 1 else []
+        empty = self.shards.find_empty()
         if not empty:
             return
         counts = self.sidecars.counts
@@ -216,7 +211,7 @@ class ShardSet:
 
     def warn_of_unlisted(self) -> None:
         """Warn about shards that the manifest of their folder does not list."""
-        if len(self.shards) == 1 or self.shards.table is not None:
+        if self.shards.table is not None:
             return
         for folder in dict.fromkeys(os.path.dirname(shard.name) for shard in self.shards):
             manifest = self.sidecars.folder_manifest(folder)
@@ -252,7 +247,7 @@ class ShardSet:
 
     def _check_schema(self, schema: Schema) -> None:
         """Raise if the given schema does not fit a sample of the records."""
-        if self.is_pipe or not len(schema):
+        if self.shards.has_pipe or not len(schema):
             return
         found = sample_schema(self.shards, self.policy)
         mismatches = find_mismatches(schema, found) if len(found) else []

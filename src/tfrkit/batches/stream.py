@@ -41,20 +41,18 @@ def read_batches(
     drop_last: bool,
     threads: int,
     inflaters: int | None = None,
-    partial: bool = False,
     skip: int = 0,
     lost: list[int] | None = None,
 ) -> Iterator[SizedBatch]:
     """Yield batches of `batch_size` rows in file order. A batch may continue into the next shard.
 
     `inflaters` is the number of threads that inflate compressed shards ahead, by default that of `threads`.
-    With `partial`, the rows before damage are yielded as a short batch before it is raised. The first `skip` rows are
-    read and dropped. For each record that is skipped although its frame is sound, or in a pipe for any skipped record,
-    the number of rows before it is appended to `lost`. With `on_error="skip"` one thread is used: the frames of a batch
-    are known only after decoding.
+    The first `skip` rows are read and dropped. For each record that is skipped although its frame is sound, or in a
+    pipe for any skipped record, the number of rows before it is appended to `lost`. With `on_error="skip"` one thread
+    is used: the frames of a batch are known only after decoding.
     """
     if threads == 1 or skip or policy.on_error == "skip":
-        batches = _read_serial(shards, decoder, policy, batch_size, partial, skip, inflaters or threads, lost)
+        batches = _read_serial(shards, decoder, policy, batch_size, skip, inflaters or threads, lost)
     else:
         batches = _read_threaded(shards, decoder, policy, batch_size, threads)
     for batch, num_rows in batches:
@@ -67,7 +65,6 @@ def _read_serial(
     decoder: Decoder,
     policy: Policy,
     batch_size: int,
-    partial: bool,
     skip: int,
     inflaters: int,
     lost: list[int] | None,
@@ -84,13 +81,7 @@ def _read_serial(
         for stream in streams:
             while True:
                 record, num_unusable = stream.record, stream.num_unusable
-                try:
-                    num_frames = stream.step(consume)
-                except TfrkitError:
-                    num_rows = builder.num_rows
-                    if partial and num_rows and not skip:
-                        yield decoder.take_batch(builder), num_rows
-                    raise
+                num_frames = stream.step(consume)
                 if lost is not None and stream.record != record + num_frames:
                     is_pipe = stream.shard.nbytes is None
                     num_lost = stream.record - record - num_frames if is_pipe else stream.num_unusable - num_unusable

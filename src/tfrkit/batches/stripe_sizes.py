@@ -19,7 +19,7 @@ def prefers_stripes(shard_set: ShardSet, order: Order) -> bool:
     Only for records that are adjacent in their files. It depends on the dataset, not on the machine, so that all ranks
     agree.
     """
-    if not shard_set.records.is_remote or shard_set.is_pipe or order.runs() is None:
+    if not shard_set.shards.is_remote or shard_set.shards.has_pipe or order.runs() is None:
         return False
     if not shard_set.shards.compressions <= {"none"}:
         return False  # no range of a compressed shard is a block of records

@@ -222,6 +222,8 @@ def note_kinds(paths: Sequence[str]) -> list[str]:
 
     Reads the first records of some shards. The paths must be files.
     """
+    if len(paths) < 2:
+        return []
     lenient = Policy("all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     seen: dict[str, dict[str, str]] = {}
 
@@ -234,7 +236,7 @@ def note_kinds(paths: Sequence[str]) -> list[str]:
         counts: list[Any] = surveyed.survey.features()
         return [] if surveyed.decoded_kind == "raw" else counts
 
-    sampled = _spread(paths) if len(paths) > 1 else ()
+    sampled = _spread(paths)
     threads = LIMITS.stream_blocks if any(map(has_scheme, sampled)) else 1
     for path, counts in zip(sampled, map_ahead(survey, sampled, threads=threads), strict=True):
         for counted in counts:

@@ -48,10 +48,9 @@ class ColumnFramer:
         return self._frames.take(np.ascontiguousarray(numbers, np.int64))
 
 
-def frame_columns(columns: Mapping[str, Any], *, floats: Floats, first_row: int = 0) -> Frames:
-    """Encode all rows of columns in the form of `Writer.write_columns`; `first_row` is for messages."""
+def frame_columns(columns: Mapping[str, Any], *, floats: Floats) -> Frames:
+    """Encode all rows of columns in the form of `Writer.write_columns`."""
     coercer = Coercer(floats)
-    coercer.row = first_row
     encoded, num_rows = encode_columns(columns, coercer=coercer, floats=floats)
     encoder = _native.RowEncoder(floats, coercer)
     encoder.write_columns([(name, kind or "int64", *rest) for name, kind, *rest in encoded], num_rows)

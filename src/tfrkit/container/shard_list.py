@@ -6,7 +6,7 @@ A manifest can list 250,000 shards. Those that a table lists (`shard_table`) bec
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import overload
@@ -30,6 +30,10 @@ class ShardList(Sequence[Shard]):
 
     def __init__(self, shards: Iterable[Shard]) -> None:
         self._shards = list(shards)
+        self.has_pipe = any(shard.reader.size is None for shard in self._shards)
+        """Whether one can be read only once, sequentially."""
+        self.is_remote = any(shard.reader.is_remote for shard in self._shards)
+        """Whether one is in a store."""
 
     @classmethod
     def of(cls, shards: Iterable[Shard]) -> ShardList:
@@ -47,6 +51,9 @@ class ShardList(Sequence[Shard]):
     def __len__(self) -> int:
         return len(self._shards)
 
+    def __iter__(self) -> Iterator[Shard]:
+        return iter(self._shards)
+
     @overload
     def __getitem__(self, number: int) -> Shard: ...
     @overload
@@ -63,16 +70,6 @@ class ShardList(Sequence[Shard]):
     def nbytes(self) -> int:
         """Stored bytes of all."""
         return sum(shard.nbytes or 0 for shard in self._shards)
-
-    @property
-    def has_pipe(self) -> bool:
-        """Whether one can be read only once, sequentially."""
-        return any(shard.nbytes is None for shard in self._shards)
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether one is in a store."""
-        return any(shard.reader.is_remote for shard in self._shards)
 
     @property
     def compressions(self) -> set[Compression]:
@@ -114,11 +111,14 @@ class ListedShards(ShardList):
     """Shards that a table lists; each becomes an object when it is used."""
 
     def __init__(self, names: ListedNames, compression: Compression, listing: Listing | None) -> None:
+        self.has_pipe, self.is_remote = False, names.stamp is None
         self._names = names
         self._compression = compression
         self._listing = listing
         self._made: WeakValueDictionary[int, Shard] = WeakValueDictionary()
         self._kept: OrderedDict[int, Shard] = OrderedDict()
+
+    __iter__ = Sequence.__iter__
 
     def __len__(self) -> int:
         return len(self._names)
@@ -162,14 +162,6 @@ class ListedShards(ShardList):
     @property
     def nbytes(self) -> int:
         return int(self.table.nbytes.sum())
-
-    @property
-    def has_pipe(self) -> bool:
-        return False
-
-    @property
-    def is_remote(self) -> bool:
-        return self._names.stamp is None
 
     @property
     def compressions(self) -> set[Compression]:

@@ -84,8 +84,9 @@ def open_dataset(
         use_options(address, StorageOptions(**storage))
     shards = ShardList.open(address, incomplete="warn")
     opened = ShardSet(shards, Policy(verify, on_error, max_errors), schema, infer=infer)
-    opened.warn_of_empty()
-    opened.warn_of_unlisted()
+    if len(shards) > 1:
+        opened.warn_of_empty()
+        opened.warn_of_unlisted()
     return Dataset(opened, features=features)
 
 

@@ -47,7 +47,7 @@ def epoch_cost(address: Address | Iterable[Address]) -> list[EpochCost]:
     Records are counted by the manifest or the indexes if there are any, else by a scan of the headers.
     """
     with contextlib.closing(ShardSet(Shard.open_all(find_shards(address, incomplete="warn")), Policy())) as shard_set:
-        if shard_set.is_pipe:
+        if shard_set.shards.has_pipe:
             raise StorageError("expected files, got a pipe, which has no order to choose", shard="-")
         order = shard_set.file_order
         is_striped = prefers_stripes(shard_set, order)

@@ -40,11 +40,9 @@ def walk_frames(
     read: Read,
     max_frames: int = NO_LIMIT,
     max_nbytes: int = NO_LIMIT,
-    *,
-    columns: Sequence[str] = (),
 ) -> Iterator[Stretch]:
     """Apply `read` to the frames of shards and yield one stretch after the other; see `FrameStream.take`."""
-    streams = (FrameStream(shard, policy, columns=columns) for shard in lead_shards(shards))
+    streams = (FrameStream(shard, policy) for shard in lead_shards(shards))
     return walk_streams(streams, read, max_frames, max_nbytes)
 
 

@@ -135,7 +135,7 @@ def diff(
 @contextmanager
 def _open(address: Address | Iterable[Address]) -> Iterator[ShardSet]:
     with closing(ShardSet(Shard.open_all(find_shards(address, incomplete="warn")), Policy())) as shard_set:
-        if shard_set.is_pipe:
+        if shard_set.shards.has_pipe:
             raise StorageError(
                 "expected files, got a pipe, which can be read only once", shard="-", hint="save it first"
             )

@@ -209,14 +209,13 @@ class ExportInput:
         *,
         shards: Sequence[int] | None = None,
         chosen: Collection[int] | None = None,
-        watched: bool = True,
     ) -> Iterator[tuple[RecordNumber, Row]]:
         """Yield every row with its position, in file order; `chosen` limits them to record numbers of the dataset."""
         starts = [0, *accumulate(self.counts)]
         wanted = None if chosen is None else frozenset(chosen)
         decoder = self.new_decoder(features)
         most = max(1, min(_MAX_ROWS, _ROWS_NBYTES // self._mean_nbytes))
-        for batch in self.batches(features, shards=shards, max_rows=most, watched=watched):
+        for batch in self.batches(features, shards=shards, max_rows=most):
             number, record = batch.first
             start = starts[number] + record
             if wanted is not None and wanted.isdisjoint(range(start, start + batch.num_rows)):
