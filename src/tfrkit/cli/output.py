@@ -102,7 +102,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Cells], *, right: Sequenc
     if is_terminal:
         widths = _fit_widths(widths, shutil.get_terminal_size().columns)
     for number, row in enumerate([columns, *cells]):
-        folded = [_fold(cell, width) for cell, width in zip(row, widths, strict=True)]
+        folded = [_fold(cell, width) if is_terminal else [cell] for cell, width in zip(row, widths, strict=True)]
         for pieces in zip_longest(*folded, fillvalue=""):
             line = "  ".join(map(_align, pieces, widths, is_right)).rstrip()
             print(f"\x1b[1m{line}\x1b[0m" if is_terminal and number == 0 and "NO_COLOR" not in os.environ else line)

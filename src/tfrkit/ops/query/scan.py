@@ -102,7 +102,7 @@ class QueryTable:
             self._name_features()
         else:
             self.schema, self.is_raw, self.first_record = known.schema, known.is_raw, known.first_record
-            self._names = _name_columns(self.schema)
+            self._name_columns()
             self.class_columns = list(known.class_columns)
 
     def know(self, first_record: int, split: str | None) -> KnownTable:
@@ -139,7 +139,7 @@ class QueryTable:
             logical = "text" if _are_texts(self.shard_set.shards) else "bytes"
             found = Schema({RAW_COLUMN: Spec("bytes", logical=logical)})  # type: ignore[arg-type]
         self.schema = _set_binary(found, self._binary) if self._binary else found
-        self._names = _name_columns(self.schema)
+        self._name_columns()
         self.class_columns = self._find_class_columns()
         """Available columns of class names, `label_name` for `label`."""
 
@@ -155,7 +155,26 @@ class QueryTable:
 
     def has_column(self, name: str) -> bool:
         """Whether there is a feature of this name."""
-        return any(not part and fold_name(column) == fold_name(name) for (part, _), column in self._names.items())
+        return self.schema.kind != "sequence_example" and fold_name(name) in self._folded
+
+    def _name_columns(self) -> None:
+        """Map (struct or "", feature) to a column name. Names that DuckDB does not distinguish get a number."""
+        self._names: dict[tuple[str, str], str] = {}
+        is_sequence = self.schema.kind == "sequence_example"
+        parts: list[tuple[str, Any]] = [(STRUCTS[0] if is_sequence else "", self.schema.features)]
+        if is_sequence:
+            parts.append((STRUCTS[1], self.schema.feature_lists))
+        for part, specs in parts:
+            taken = {fold_name(name) for name in specs}
+            self._folded: set[str] = set()
+            for feature in specs:
+                made = escape_name(feature)
+                name, number = made, 0
+                while (folded := fold_name(name)) in self._folded or (name != feature and folded in taken):
+                    number += 1
+                    name = f"{made}_{number}"
+                self._folded.add(folded)
+                self._names[part, feature] = name
 
     def _find_class_columns(self) -> list[ClassColumn]:
         if self.schema.kind != "example":
@@ -168,11 +187,10 @@ class QueryTable:
         unnamed = [name for name, spec in specs.items() if spec.classes is None]
         beside = self.shard_set.sidecars.class_file if len(unnamed) == 1 else None
         columns = []
-        taken = {fold_name(name) for name in self._names.values()}
         for name, spec in specs.items():
             classes = spec.classes or (beside.spec_names() if beside is not None else None)
             ids = self._names["", name]
-            if classes and fold_name(f"{ids}_name") not in taken:
+            if classes and fold_name(f"{ids}_name") not in self._folded:
                 columns.append(ClassColumn(f"{ids}_name", ids, classes))
         return columns
 
@@ -181,7 +199,8 @@ class QueryTable:
         wanted: list[tuple[str, str]] = []
         class_ids = {fold_name(column.ids) for column in self.class_columns if parsed.names_column(column.name)}
         for (part, feature), name in self._names.items():
-            is_named = parsed.names_column(name) or fold_name(name) in class_ids
+            folded = fold_name(name)
+            is_named = folded in parsed.names or folded in class_ids
             is_used = parsed.wants_all or part in parsed.whole_structs or is_named
             specs = self.schema.feature_lists if part == STRUCTS[1] else self.schema.features
             kinds = specs[feature].seen or ()
@@ -337,27 +356,6 @@ def _select(schema: Schema, wanted: Sequence[tuple[str, str]]) -> Schema:
         feature_lists={name: spec for name, spec in schema.feature_lists.items() if (STRUCTS[1], name) in chosen},
         kind=schema.kind,
     )
-
-
-def _name_columns(schema: Schema) -> dict[tuple[str, str], str]:
-    """Map (struct or "", feature) to a column name. Names that DuckDB does not distinguish get a number."""
-    names: dict[tuple[str, str], str] = {}
-    is_sequence = schema.kind == "sequence_example"
-    parts: list[tuple[str, Any]] = [(STRUCTS[0] if is_sequence else "", schema.features)]
-    if is_sequence:
-        parts.append((STRUCTS[1], schema.feature_lists))
-    for part, specs in parts:
-        taken = {fold_name(name) for name in specs}
-        used: set[str] = set()
-        for feature in specs:
-            made = escape_name(feature)
-            name, number = made, 0
-            while fold_name(name) in used or (name != feature and fold_name(name) in taken):
-                number += 1
-                name = f"{made}_{number}"
-            used.add(fold_name(name))
-            names[part, feature] = name
-    return names
 
 
 def _set_binary(schema: Schema, binary: Collection[str]) -> Schema:

@@ -189,7 +189,7 @@ class _Gathered:
             # UNION and similar operations match columns by position, so all columns of their parts matter.
             if "cte_name" in node:
                 scope |= {fold_name(node["cte_name"])}
-            self._read_values({key: value for key, value in node.items() if key != "cte_map"}, scope)
+            self._read_all([value for key, value in node.items() if key != "cte_map"], scope)
             return
         compares_rows = any(modifier["type"] == "DISTINCT_MODIFIER" for modifier in node["modifiers"])
         groups_by_all = node["aggregate_handling"] != "STANDARD_HANDLING"
@@ -200,14 +200,12 @@ class _Gathered:
             self.wants_all |= is_shown or compares_rows or groups_by_all
             self.names.update(_find_texts(item.get(key) for key in _STAR_NAMES))
             self.read(item.get("replace_list"), scope)
-        rest = {key: value for key, value in node.items() if key not in ("cte_map", "select_list")}
-        self._read_values(rest, scope)
+        self._read_all([value for key, value in node.items() if key not in ("cte_map", "select_list")], scope)
 
     def read(self, value: Any, scope: frozenset[str]) -> None:
         """Read any part of a query: an expression, a table, or a list of these."""
         if isinstance(value, list):
-            for item in value:
-                self.read(item, scope)
+            self._read_all(value, scope)
         if not isinstance(value, dict):
             return
         kind, expression = value.get("type"), value.get("class")
@@ -215,21 +213,22 @@ class _Gathered:
             self._read_column(value["column_names"])
         elif expression in ("STAR", "POSITIONAL_REFERENCE"):
             self.wants_all = True
-            self._read_values(value, scope)
+            self._read_all(value.values(), scope)
         elif expression == "SUBQUERY":
             is_exists = value.get("subquery_type") in ("EXISTS", "NOT_EXISTS")
             self.read_node(value["subquery"]["node"], scope, is_shown=not is_exists)
-            self._read_values({key: inner for key, inner in value.items() if key != "subquery"}, scope)
+            self._read_all([inner for key, inner in value.items() if key != "subquery"], scope)
         elif expression is None and "modifiers" in value and "cte_map" in value:
             self.read_node(value, scope, is_shown=True)
         elif expression is None and "sample" in value and "alias" in value and isinstance(kind, str):
             self._read_table(value, kind, scope)
         else:
-            self._read_values(value, scope)
+            self._read_all(value.values(), scope)
 
-    def _read_values(self, value: Node, scope: frozenset[str]) -> None:
-        for inner in value.values():
-            self.read(inner, scope)
+    def _read_all(self, values: Iterable[Any], scope: frozenset[str]) -> None:
+        for value in values:
+            if isinstance(value, (dict, list)):
+                self.read(value, scope)
 
     def _read_with(self, node: Node, scope: frozenset[str]) -> frozenset[str]:
         """Read a WITH clause; return the scope with its names added. Each of its queries sees the names before it."""
@@ -267,7 +266,7 @@ class _Gathered:
         elif kind == "TABLE_FUNCTION":
             self._read_table_function(table, scope)
         else:
-            self._read_values(table, scope)
+            self._read_all(table.values(), scope)
 
     def _read_base_table(self, table: Node, scope: frozenset[str]) -> None:
         name, place = table["table_name"], table["query_location"]
@@ -294,7 +293,7 @@ class _Gathered:
                 f"tables are TFRecord files, got the function {name}(){point_at(self._text, table['query_location'])}",
                 hint="write: from 'train-*.tfrecord'",
             )
-        self._read_values(function, scope)
+        self._read_all(function.values(), scope)
 
 
 _STAR_NAMES = ("exclude_list", "qualified_exclude_list", "rename_list", "replace_list")
