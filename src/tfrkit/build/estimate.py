@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,25 +63,26 @@ def sample_sizes(scan: Scan) -> SizeEstimate:
 
 def size_row(row: Mapping[str, Any]) -> int:
     """Return the approximate size in bytes of a row in a file."""
-    nbytes = FRAME_OVERHEAD
-    for name, value in row.items():
-        if isinstance(value, Mapping):
-            nbytes += size_row(value) - FRAME_OVERHEAD
+    features = {name: value for name, value in row.items() if not isinstance(value, Mapping)}
+    nested = sum(size_row(value) - FRAME_OVERHEAD for value in row.values() if isinstance(value, Mapping))
+    names = sum(map(len, features)) + _FEATURE_NBYTES * len(features)
+    return FRAME_OVERHEAD + nested + names + _size_values(features.values())
+
+
+def _size_values(values: Iterable[Any]) -> int:
+    nbytes = 0
+    for value in values:
+        if isinstance(value, (bytes, str)):
+            nbytes += len(value)
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.dtype.itemsize == 8:
+            nbytes += _SMALL_INT_NBYTES * value.size
+        elif isinstance(value, np.ndarray) and value.dtype != object:
+            nbytes += value.nbytes
+        elif isinstance(value, (list, tuple, np.ndarray)):
+            nbytes += _size_values(value) + 4 * len(value)
         else:
-            nbytes += len(name) + _FEATURE_NBYTES + _size_value(value)
+            nbytes += 4 if isinstance(value, float) else _SMALL_INT_NBYTES
     return nbytes
-
-
-def _size_value(value: Any) -> int:
-    if isinstance(value, (bytes, str)):
-        return len(value)
-    if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.dtype.itemsize == 8:
-        return _SMALL_INT_NBYTES * value.size
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        return value.nbytes
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return sum(_size_value(item) + 4 for item in value)
-    return 4 if isinstance(value, float) else _SMALL_INT_NBYTES
 
 
 def _summarize(sizes: list[int], inputs: list[int] | None) -> SizeEstimate:

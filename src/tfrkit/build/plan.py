@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class BuildPlan:
     shards: tuple[PlannedShard, ...]
     description: dict[str, Any]
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """A hash of the description."""
         text = json.dumps(self.description, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import Any, overload
 
 import numpy as np
@@ -84,10 +84,7 @@ class BytesColumn(Sequence[bytes]):
         return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes()
 
     def __iter__(self) -> Iterator[bytes]:
-        view = self.data.data
-        offsets = self.offsets.tolist()
-        for start, stop in pairwise(offsets):
-            yield view[start:stop].tobytes()
+        return map(bytes, map(self.data.data.__getitem__, starmap(slice, pairwise(self.offsets.tolist()))))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, (BytesColumn, list, tuple)):

@@ -237,8 +237,9 @@ def inspect_image(data: bytes) -> ImageInfo:
         mode = {1: "L", 4: "CMYK"}.get(header.num_components, "RGB")
         info = ImageInfo("JPEG", header.width, header.height, mode, header.bits)
     else:
-        find_image_format(view)
-        info = sniff_image(data) or ImageInfo("?")
+        info = find_image_format(view)
+        if info.format == "TIFF":  # its header may be anywhere in the file
+            info = sniff_image(data) or info
         if info.width is None or info.height is None or info.mode is None:
             image = load_image(view, MAX_PIXELS)
             info = ImageInfo(info.format, image.width, image.height, image.mode, info.bits)

@@ -29,7 +29,7 @@ def find_orientation(data: memoryview) -> int:
         return UPRIGHT if facts is None else JpegHeader._make(facts).orientation
     head = bytes(data[:12])
     if head[:8] == _PNG_SIGNATURE:
-        return _read_orientation(_find_png_chunk(data))
+        return _read_orientation(chunk) if (chunk := _find_png_chunk(data)) else UPRIGHT
     if head[:4] == b"RIFF" and head[8:] == b"WEBP":
         return _read_orientation(_find_riff_chunk(data))
     if head[:4] in _TIFF_STARTS:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from tfrkit.container.codecs import Compression, compression_of_name
 from tfrkit.container.index import INDEX_FOLDER, index_path
@@ -33,7 +34,7 @@ class Target:
         if not self.out.endswith(os.sep) and not os.path.isdir(self.out):
             refuse_foreign_suffix(self.out)
 
-    @property
+    @cached_property
     def is_file(self) -> bool:
         """Whether the output is one file of that name."""
         if self.as_file is not None:
@@ -42,7 +43,7 @@ class Target:
             return False
         return strip_output_suffix(self.out) is not None
 
-    @property
+    @cached_property
     def folder(self) -> str:
         """The folder that holds the shards."""
         return os.path.dirname(self.out) or "." if self.is_file else self.out
