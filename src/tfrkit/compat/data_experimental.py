@@ -22,27 +22,27 @@ _END = object()
 
 
 def ignore_errors(log_warning: bool = False) -> Step:
-    """`dataset.ignore_errors()`, for `apply`."""
+    """Return a step for `Dataset.apply` that skips elements with errors."""
     return lambda dataset: dataset.ignore_errors(log_warning)
 
 
 def unbatch() -> Step:
-    """`dataset.unbatch()`, for `apply`."""
+    """Return a step for `Dataset.apply` that splits batches into elements."""
     return lambda dataset: dataset.unbatch()
 
 
 def enumerate_dataset(start: Any = 0) -> Step:
-    """`dataset.enumerate()`, for `apply`."""
+    """Return a step for `Dataset.apply` that numbers the elements."""
     return lambda dataset: dataset.enumerate(start)
 
 
 def take_while(predicate: Callable[..., Any]) -> Step:
-    """`dataset.take_while()`, for `apply`."""
+    """Return a step for `Dataset.apply` that ends the dataset where `predicate` is false."""
     return lambda dataset: dataset.take_while(predicate)
 
 
 def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Step:
-    """`dataset.shuffle().repeat()`, for `apply`."""
+    """Return a step for `Dataset.apply` that shuffles, then repeats."""
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
 
 
@@ -53,7 +53,7 @@ def map_and_batch(
     drop_remainder: Any = False,
     num_parallel_calls: Any = None,
 ) -> Step:
-    """`dataset.map().batch()`, for `apply`."""
+    """Return a step for `Dataset.apply` that applies a function to each element, then makes batches."""
     return lambda dataset: dataset.map(map_func).batch(batch_size, drop_remainder)
 
 
@@ -65,7 +65,7 @@ def parallel_interleave(
     buffer_output_elements: Any = None,
     prefetch_input_elements: Any = None,
 ) -> Step:
-    """`dataset.interleave()`, for `apply`."""
+    """Return a step for `Dataset.apply` that interleaves datasets."""
     return lambda dataset: dataset.interleave(map_func, cycle_length, block_length)
 
 
@@ -108,7 +108,7 @@ def count_up(start: Any = 0, step: Any = 1, dtype: Any = "int64") -> Dataset:
 
 
 def parse_example_dataset(features: Any, num_parallel_calls: Any = 1, deterministic: Any = None) -> Step:
-    """`tf.io.parse_example` on batches of serialized Examples, for `apply`."""
+    """Return a step for `Dataset.apply` that parses batches of serialized Examples."""
     return lambda dataset: dataset.map(lambda records: parse_example(records, features))
 
 

@@ -36,7 +36,8 @@ class BlockCache:
         least = (LIMITS.stream_blocks + 1) * LIMITS.block_nbytes
         if max_nbytes < least:
             raise StorageError(
-                f"cache expected at least {least / 1e6:,.0f} MB, which is read ahead, got {max_nbytes / 1e6:,.0f} MB",
+                f"cache expected at least {least / 1e6:,.0f} MB, the size of the blocks that are read ahead, "
+                f"got {max_nbytes / 1e6:,.0f} MB",
                 shard=folder,
             )
         self._folder = folder

@@ -203,7 +203,10 @@ class Change:
     def _place_indexes(
         self, change: Replacement, work: ShardWork, old: str | None, *, is_new: bool, had_index: bool
     ) -> None:
-        """Put the index of a shard (a new one: if `had_index`) and its NVIDIA DALI index into place, if it had them."""
+        """Move the index of a shard and its NVIDIA DALI index into place, if the old shard had them.
+
+        A shard without an old one gets an index if `had_index`.
+        """
         name, dali = index_path(work.name), f"{work.name}.idx"
         has_index = had_index if old is None else os.path.exists(os.path.join(self._folder, index_path(old)))
         if has_index:
