@@ -17,7 +17,7 @@ import numpy as np
 
 from tfrkit._types import Int64Array
 from tfrkit.build.splits import Assignment, order_split
-from tfrkit.container.shards import name_shard
+from tfrkit.container.names import name_shard
 from tfrkit.outputs.sizes import ShardSizes
 from tfrkit.sources.base import Items, RecordOrder, Scan
 

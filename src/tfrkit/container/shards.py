@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from tfrkit import _native
 from tfrkit.container.codecs import FORMATS
@@ -23,7 +23,7 @@ from tfrkit.container.compression import (
 )
 from tfrkit.container.identify import describe_foreign, suggest_remedy
 from tfrkit.container.listed import ListedNames, list_by_manifest, list_in_table, recall_compression
-from tfrkit.container.names import is_shard_name, resembles_shard_name
+from tfrkit.container.names import IncompleteSet, find_incomplete_sets, is_shard_name, resembles_shard_name
 from tfrkit.errors import (
     Hint,
     IncompleteSetWarning,
@@ -50,7 +50,6 @@ _EMPTY_NBYTES = 64  # an empty compressed file is shorter
 _SEARCH_NBYTES = 64 << 20
 _INFLATED_SEARCH_NBYTES = 4 << 20
 
-_NUMBERED = re.compile(r"(.*)-(\d{5,18})-of-(\d{5,18})(.*)", re.DOTALL)
 _NUMBERS = re.compile(r"\d+")
 _MAX_LISTED = 100_000  # missing shards in a warning
 
@@ -294,17 +293,6 @@ def lead_shards(shards: Sequence[Shard]) -> Iterator[Shard]:
         shard.reader.lead_to(None)
 
 
-def name_shard(stem: str, number: int, num_shards: int) -> str:
-    """Return the usual name of one shard of a set; from 100,000 shards on, the numbers have more than 5 digits.
-
-    Example:
-        >>> name_shard("d-train.tfrecord", 2, 10)
-        'd-train.tfrecord-00002-of-00010'
-    """
-    width = max(5, len(str(num_shards)))
-    return f"{stem}-{number:0{width}d}-of-{num_shards:0{width}d}"
-
-
 def looks_like_shard(path: str) -> bool:
     """Whether a file in a folder is a shard, by its name or its first bytes."""
     name = os.path.basename(path)
@@ -438,64 +426,6 @@ def _refuse_folder(folder: str) -> StorageError:
             what, hint = f"{name} is {pointer}", REMEDY
             break
     return StorageError(f"found no TFRecord in this folder, {what}", shard=folder, hint=hint)
-
-
-class IncompleteSet(NamedTuple):
-    """An incomplete set of shards named -00000-of-00012."""
-
-    name: str
-    """Glob of its files."""
-    paths: list[str]
-    """Paths of the existing shards; `numbers` has their numbers."""
-    total: int
-    numbers: frozenset[int]
-    prefix: str
-    width: int
-    suffix: str
-
-    @property
-    def num_missing(self) -> int:
-        return self.total - len(self.numbers)
-
-    def missing(self) -> Iterator[str]:
-        """Yield the file names of the missing shards, in order."""
-        absent = (number for number in range(self.total) if number not in self.numbers)
-        return (f"{self.prefix}-{number:0{self.width}d}{self.suffix}" for number in absent)
-
-    def describe_missing(self) -> str:
-        """Name the first missing shards: "x-00003-of-00010, x-00007-of-00010 and 2 more"."""
-        named = list(itertools.islice(self.missing(), _MAX_NAMED))
-        more = f" and {self.num_missing - len(named):,} more" if self.num_missing > len(named) else ""
-        return f"{', '.join(named)}{more}"
-
-    def __str__(self) -> str:
-        return f"{len(self.numbers)} of {self.total} shards, missing {self.describe_missing()} - at {self.name}"
-
-
-def find_incomplete_sets(paths: Iterable[str]) -> list[IncompleteSet]:
-    """Find numbered sets among the paths, by file name, that have missing shards."""
-    sets: dict[tuple[str, str, str], dict[int, str]] = {}
-    for path in paths:
-        match = _NUMBERED.fullmatch(path)
-        if match and int(match[2]) < int(match[3]):
-            head, number, total, tail = match.groups()
-            sets.setdefault((head, total, tail), {})[int(number)] = path
-    found = []
-    for (head, total, tail), numbers in sets.items():
-        if len(numbers) < int(total):
-            name, prefix = f"{head}-*-of-{total}{tail}", os.path.basename(head)
-            paths_there = list(numbers.values())
-            found.append(
-                IncompleteSet(
-                    name, paths_there, int(total), frozenset(numbers), prefix, len(total), f"-of-{total}{tail}"
-                )
-            )
-    return found
-
-
-def note_missing_shards(paths: Iterable[str]) -> list[str]:
-    """Describe each incomplete set in one clause: `1 of 2 shards, missing x-00001-of-00002 - at …`."""
-    return [str(found) for found in find_incomplete_sets(paths)]
 
 
 def _list_named(address: Address | Iterable[Address]) -> set[str]:

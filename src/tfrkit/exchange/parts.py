@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from tfrkit.batches.survey import find_schema
 from tfrkit.codec.coerce import Floats
 from tfrkit.container.codecs import Compression
+from tfrkit.container.names import name_shard
 from tfrkit.container.records import Policy
-from tfrkit.container.shards import Shard, name_shard
+from tfrkit.container.shards import Shard
 from tfrkit.errors import StorageError
 from tfrkit.outputs.dataset import Staging
 from tfrkit.outputs.shard import take_worker_shard

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrkit.batches.survey import RecordSizes, Surveyed, kind_of_shapes
+from tfrkit.container.names import note_missing_shards
 from tfrkit.container.records import Policy
-from tfrkit.container.shards import Shard, find_shards, note_missing_shards
+from tfrkit.container.shards import Shard, find_shards
 from tfrkit.features.infer import InferredSchema
 from tfrkit.features.meaning import find_media
 from tfrkit.features.schema import Schema, decode_name

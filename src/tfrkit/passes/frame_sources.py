@@ -16,8 +16,9 @@ from tfrkit.batches.ahead import count_ahead
 from tfrkit.container.compression import Compression
 from tfrkit.container.faults import copy_readable
 from tfrkit.container.locate import load_frames, scan_frames_once
+from tfrkit.container.names import note_missing_shards
 from tfrkit.container.records import FrameStream, Policy
-from tfrkit.container.shards import Shard, find_shards, lead_shards, note_missing_shards
+from tfrkit.container.shards import Shard, find_shards, lead_shards
 from tfrkit.engines.base import Tick
 from tfrkit.errors import (
     CompressionError,

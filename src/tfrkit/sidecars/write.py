@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfrkit.container.shards import name_shard
+from tfrkit.container.names import name_shard
 from tfrkit.errors import SchemaError
 from tfrkit.sidecars.carry import Carried
 from tfrkit.sidecars.manifest import NewDataset, NewShard

@@ -16,9 +16,10 @@ import numpy as np
 from tfrkit._types import Int64Array
 from tfrkit.container.faults import copy_readable
 from tfrkit.container.locate import load_frames, scan_frames_once
+from tfrkit.container.names import note_missing_shards
 from tfrkit.container.records import Policy, read_records
 from tfrkit.container.seekable import SeekableInflate
-from tfrkit.container.shards import Shard, find_shards, note_missing_shards
+from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import ContainerError, SourceError
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.sidecars.same_classes import require_same_classes

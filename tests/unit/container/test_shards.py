@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import tfrkit
-from tfrkit.container.shards import Shard, find_shards, looks_like_shard, name_shard, note_missing_shards
+from tfrkit.container.names import name_shard, note_missing_shards
+from tfrkit.container.shards import Shard, find_shards, looks_like_shard
 from tfrkit.errors import NotATFRecordError, StorageError
 from tfrkit.storage.local import LocalReader
 from tfrkit.storage.memory import MemoryReader

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import tfrkit
-from tfrkit.container.shards import find_incomplete_sets, find_shards, note_missing_shards
+from tfrkit.container.names import find_incomplete_sets, note_missing_shards
+from tfrkit.container.shards import find_shards
 from tfrkit.errors import IncompleteSetWarning, StorageError
 
 

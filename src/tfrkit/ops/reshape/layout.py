@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tfrkit.container.locate import load_frames, scan_frames_once
+from tfrkit.container.names import name_shard
 from tfrkit.container.records import Policy
-from tfrkit.container.shards import name_shard
 from tfrkit.ops.reshape.outputs import OutShard
 from tfrkit.ops.reshape.rewrite import STDOUT
 from tfrkit.outputs.sizes import ShardSizes

@@ -8,8 +8,9 @@ from typing import Any
 
 from tfrkit._types import OnError
 from tfrkit.container.faults import SKIP
+from tfrkit.container.names import note_missing_shards
 from tfrkit.container.records import Finding, Policy
-from tfrkit.container.shards import Shard, find_shards, note_missing_shards
+from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import CodecError, ContainerError, Hint, MissingFeatureError, StorageError
 from tfrkit.features.schema import Schema, encode_name, show_name
 from tfrkit.ops.stats.columns import refuse_too_many

@@ -15,8 +15,9 @@ from tfrkit._limits import LIMITS
 from tfrkit._threads import map_ahead, run_ahead
 from tfrkit.container.index import index_path, read_index
 from tfrkit.container.locate import scan_frames
+from tfrkit.container.names import find_incomplete_sets
 from tfrkit.container.records import Policy
-from tfrkit.container.shards import Shard, find_incomplete_sets
+from tfrkit.container.shards import Shard
 from tfrkit.engines.base import Tick
 from tfrkit.errors import StaleIndexError, StorageError
 from tfrkit.ops.verify.result import ShardTally, Verification, VerifyFinding
