@@ -109,7 +109,7 @@ def measure_build_memory(source: Path) -> list[dict[str, Any]]:
 
 def measure_index(path: Path, folder: Path) -> str:
     """Return size and speed of an index of small records."""
-    from tfrkit.ops.make_index import make_index
+    from tfrkit.ops.index import make_index
 
     link = folder / "linked.tfrecord"
     link.symlink_to(path.resolve())

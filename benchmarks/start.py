@@ -115,7 +115,7 @@ def measure_scan(path: Path) -> Figure:
 
 def measure_first_batch(path: Path, batch: int, folder: Path) -> list[Figure]:
     """Read the first batch of a shuffled file, without an index and with one."""
-    from tfrkit.ops.make_index import make_index
+    from tfrkit.ops.index import make_index
 
     records, without = fastest(FIRST_BATCH, path, batch)
     link = folder / path.name

@@ -33,7 +33,7 @@ Dali = Annotated[bool, typer.Option("--dali", help="Write NVIDIA DALI's text ind
 
 def run(paths: Paths, dali: Dali = False, format: FormatOption = "text") -> int:
     """Print one line per index."""
-    from tfrkit.ops.make_index import make_index
+    from tfrkit.ops.index import make_index
 
     rows = [to_row(*made) for made in make_index(paths, dali=dali)]
     print_result(

@@ -47,7 +47,7 @@ def run(paths: Paths, epoch_cost: EpochCostOption = False, format: FormatOption 
     """Print the files, then the features; or the cost of an epoch."""
     if epoch_cost:
         return run_epoch_cost(paths, format)
-    from tfrkit.ops.describe import describe
+    from tfrkit.ops.info import describe
 
     result: dict[str, Any] = describe(paths).to_json()
     print_document(format, result, result["features"], COLUMNS, print_text)

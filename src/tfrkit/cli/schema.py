@@ -41,7 +41,7 @@ As = Annotated[Style, typer.Option("--as", metavar="json|tfds|pbtxt|arrow|tf|dal
 
 def run(paths: Paths, style: As = "json", infer: InferOption = "sample", format: FormatOption = "text") -> int:
     """Print the schema as text, ready to be saved."""
-    from tfrkit.ops.print_schema import make_schema_text
+    from tfrkit.ops.schema import make_schema_text
 
     text, note = make_schema_text(paths, style, infer=infer)
     if note:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import tfrkit as tfr
 from tfrkit.build.journal import BadItem, Journal, ShardResult, write_done
-from tfrkit.ops.make_index import make_index
+from tfrkit.ops.index import make_index
 from tfrkit.sources.base import ItemsBuilder
 
 HERE = Path(__file__).parent / "version_1"

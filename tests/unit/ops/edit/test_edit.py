@@ -24,7 +24,7 @@ from tfrkit.errors import (
 )
 from tfrkit.ops.edit import edit as edit_module
 from tfrkit.ops.edit.edit import edit
-from tfrkit.ops.make_index import make_index
+from tfrkit.ops.index import make_index
 from tfrkit.ops.verify.verify import verify
 from tfrkit.testing.reference import encode_example, encode_sequence_example, write_frames
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tfrkit.features.schema_json import from_json
-from tfrkit.ops.print_schema import make_schema_text
+from tfrkit.ops.schema import make_schema_text
 from tfrkit.testing.reference import encode_example, write_frames
 
 

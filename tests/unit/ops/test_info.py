@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tfrkit.errors import CorruptRecordError
-from tfrkit.ops.describe import describe
+from tfrkit.ops.info import describe
 from tfrkit.testing.corruption import flip
 from tfrkit.testing.reference import encode_example, encode_sequence_example, write_frames
 

@@ -7,7 +7,7 @@ import pytest
 
 import tfrkit
 from tfrkit.errors import ContainerError, CorruptRecordError
-from tfrkit.ops.make_index import make_index
+from tfrkit.ops.index import make_index
 from tfrkit.testing.corruption import flip, frame_offsets
 from tfrkit.testing.reference import write_frames
 
