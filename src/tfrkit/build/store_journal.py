@@ -23,7 +23,7 @@ from tfrkit.errors import StorageError
 from tfrkit.outputs.target import Target
 from tfrkit.sidecars.manifest import Manifest, make_shard_table, read_manifest
 from tfrkit.sidecars.places import MANIFEST, TABLE
-from tfrkit.storage.bucket import Bucket, bucket_of
+from tfrkit.storage.bucket import bucket_of
 from tfrkit.storage.objects import ObjectInfo
 from tfrkit.storage.upload import Lease
 
@@ -49,7 +49,7 @@ class StoreJournal:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self._bucket, key = _find(target.staging)
+        self._bucket, key = bucket_of(target.staging)
         self._folder = f"{key}/"
         base = key.rpartition("/")[0]
         name = self._folder.removeprefix(f"{base}/") if base else self._folder
@@ -73,7 +73,7 @@ class StoreJournal:
     def load_manifest(self) -> Manifest | None:
         """Return the manifest of the dataset that is there."""
         place = self.target.sidecar(MANIFEST)
-        self._bucket.texts.pop(_find(place)[1], None)  # an older one may be remembered
+        self._bucket.texts.pop(bucket_of(place)[1], None)  # an older one may be remembered
         return read_manifest(place)
 
     def load_plan(self) -> BegunBuild | None:
@@ -124,8 +124,8 @@ class StoreJournal:
         results: dict[str, ShardResult] = {}
         for name, loaded in zip(marked, self._bucket.map(jobs), strict=True):
             result = None if loaded is None else parse_done(loaded[0])
-            info = stored.get(_find(self.target.shard(name))[1])
-            has_index = _find(index_path(self.target.shard(name)))[1] in indexes
+            info = stored.get(bucket_of(self.target.shard(name))[1])
+            has_index = bucket_of(index_path(self.target.shard(name)))[1] in indexes
             if result is not None and has_index and info is not None and is_same(info, result):
                 results[name] = result
         return results
@@ -134,7 +134,7 @@ class StoreJournal:
         """Raise if a shard is not in the store as this build stored it."""
         stored = self._list(self.target.folder)
         for name, result in results.items():
-            info = stored.get(_find(self.target.shard(name))[1])
+            info = stored.get(bucket_of(self.target.shard(name))[1])
             if info is None or not is_same(info, result):
                 what = "removed" if info is None else "replaced"
                 raise StorageError(
@@ -147,10 +147,10 @@ class StoreJournal:
         """Complete the dataset. Raises `StorageError` if another manifest is there."""
         self.require_lease()
         place = self.target.sidecar(MANIFEST)
-        key = _find(place)[1]
+        key = bucket_of(place)[1]
         table = make_shard_table(text)
         if table is not None:
-            self._bucket.put(_find(self.target.shard(TABLE))[1], table)
+            self._bucket.put(bucket_of(self.target.shard(TABLE))[1], table)
         if self._bucket.put(key, text, replaces="nothing") is None:
             there = self._bucket.load(key)
             if there is None or there[0] != text:
@@ -158,7 +158,7 @@ class StoreJournal:
 
     def delete(self, addresses: Iterable[str]) -> None:
         """Delete objects of the output; those that are not there are no error."""
-        self.run_all([partial(self._bucket.delete, _find(address)[1]) for address in addresses])
+        self.run_all([partial(self._bucket.delete, bucket_of(address)[1]) for address in addresses])
 
     def run_all(self, jobs: Sequence[Callable[[], object]]) -> None:
         """Run jobs that each make requests to the store, several at a time."""
@@ -190,16 +190,10 @@ class StoreJournal:
         yield from self._list(index_path(self.target.shard("x")).rpartition("/")[0])
 
     def _list(self, folder: str) -> dict[str, ObjectInfo]:
-        key = _find(folder)[1].rstrip("/")
+        key = bucket_of(folder)[1].rstrip("/")
         return {info.key: info for info in self._bucket.list(f"{key}/" if key else "")[0]}
 
 
 def is_same(info: ObjectInfo, result: ShardResult) -> bool:
     """Whether a stored object is the one that a result describes; a version that one of them lacks is not compared."""
     return info.nbytes == result.nbytes and (not result.etag or info.version is None or info.version == result.etag)
-
-
-def _find(address: str) -> tuple[Bucket, str]:
-    found = bucket_of(address)
-    assert found is not None
-    return found

@@ -20,7 +20,7 @@ from tfrkit.sidecars.manifest import Manifest, add_versions, make_shard_table, r
 from tfrkit.sidecars.places import MANIFEST, TABLE, list_own
 from tfrkit.storage.addresses import normalize_address
 from tfrkit.storage.base import explain_os_error
-from tfrkit.storage.bucket import Bucket, bucket_of
+from tfrkit.storage.bucket import bucket_of
 from tfrkit.storage.local import require_space
 from tfrkit.storage.objects import ObjectInfo, StoredVersion
 from tfrkit.storage.temporaries import TemporaryFolder
@@ -36,7 +36,7 @@ class RemoteStaging:
         self._done: dict[str, str | None] = {}  # version of each uploaded object, by key
         self._is_shared = False
         self._stack = contextlib.ExitStack()
-        self._bucket, key = self._find(target.out)
+        self._bucket, key = bucket_of(target.out)
         self._base = f"{key.rpartition('/')[0]}/" if target.is_file else f"{key.rstrip('/')}/"
         self._base = self._base.lstrip("/")
         self._old: Manifest | None = None
@@ -229,10 +229,4 @@ class RemoteStaging:
                 )
 
     def _key_of(self, address: str) -> str:
-        return self._find(address)[1]
-
-    @staticmethod
-    def _find(address: str) -> tuple[Bucket, str]:
-        found = bucket_of(address)
-        assert found is not None
-        return found
+        return bucket_of(address)[1]

@@ -11,7 +11,7 @@ from tfrkit.errors import StorageError
 from tfrkit.outputs.staging import StagedFile, StagedFolder
 from tfrkit.outputs.target import exists_already
 from tfrkit.storage.addresses import has_scheme, normalize_address
-from tfrkit.storage.bucket import Bucket, bucket_of
+from tfrkit.storage.bucket import bucket_of
 from tfrkit.storage.lookup import find_object
 from tfrkit.storage.temporaries import make_scratch
 from tfrkit.storage.upload import upload_file
@@ -65,10 +65,8 @@ class StoredFolder(StagedFolder):
     """The remote form of `StagedFolder`. If a file cannot be stored, those before it are deleted in a new folder."""
 
     def __init__(self, path: str, *, sources: Sequence[str], force: bool, nbytes: int) -> None:
-        found = bucket_of(path)
-        assert found is not None
-        self._bucket: Bucket = found[0]
-        self._key = found[1].rstrip("/")
+        self._bucket, key = bucket_of(path)
+        self._key = key.rstrip("/")
         inside = f"{self._bucket.address_of(self._key)}/"
         for source in map(normalize_address, sources):
             if source.startswith(inside):

@@ -462,10 +462,11 @@ def _open_client(remote: Remote, options: StorageOptions) -> StoreClient:
         ) from None
 
 
-def bucket_of(address: str) -> tuple[Bucket, str] | None:
-    """Return the bucket of an address and the key in it; None for a local path."""
+def bucket_of(address: str) -> tuple[Bucket, str]:
+    """Return the bucket of a remote address, and the key in it."""
     remote = parse_remote(address)
-    return None if remote is None else (find_bucket(remote), remote.key)
+    assert remote is not None
+    return find_bucket(remote), remote.key
 
 
 def forget_known(address: str) -> None:

@@ -273,9 +273,7 @@ def _explain(address: str, request: Callable[[], T]) -> T:
 def _split(address: str) -> tuple[Bucket, str]:
     from tfrkit.storage.bucket import bucket_of
 
-    found = bucket_of(address)
-    assert found is not None
-    return found
+    return bucket_of(address)
 
 
 class _RemoteFile(io.RawIOBase):

@@ -26,7 +26,7 @@ def is_file(path: str) -> bool:
     """Whether there is a file or an object. A store that refuses access to it is taken as one that has none."""
     if not has_scheme(path):
         return os.path.isfile(path)
-    bucket, key = _split(path)
+    bucket, key = bucket_of(path)
     if key in bucket.known or key in bucket.texts or key in bucket.parsed:
         return True
     asked = bucket.asked.pop(key, None)
@@ -37,7 +37,7 @@ def is_folder(path: str) -> bool:
     """Whether there is a folder, local or in a store: there it is a prefix of keys, or has a manifest."""
     if not has_scheme(path):
         return os.path.isdir(path)
-    bucket, key = _split(path)
+    bucket, key = bucket_of(path)
     folder = _folder_key(key)
     if (bucket.texts.keys() | bucket.parsed.keys()) & {f"{folder}{name}" for name in _MANIFESTS}:
         return True
@@ -46,14 +46,14 @@ def is_folder(path: str) -> bool:
 
 def can_list(path: str) -> bool:
     """Whether the names in a folder can be found out: web servers do not list theirs."""
-    return not has_scheme(path) or _split(path)[0].client.can_list
+    return not has_scheme(path) or bucket_of(path)[0].client.can_list
 
 
 def measure_file(path: str) -> int:
     """Return the size of a file or an object. Raises OSError or `StorageError`."""
     if not has_scheme(path):
         return os.stat(path).st_size
-    bucket, key = _split(path)
+    bucket, key = bucket_of(path)
     found = bucket.known.get(key) or _find(bucket, key)
     if found is None:
         raise StorageError("cannot open, no such object", shard=path)
@@ -86,7 +86,7 @@ def read_time(path: str) -> int:
     """
     if not has_scheme(path):
         return os.stat(path).st_mtime_ns
-    bucket, key = _split(path)
+    bucket, key = bucket_of(path)
     try:
         return bucket.head(key).modified_ns + 999_999_999
     except StoreFault as fault:
@@ -100,7 +100,7 @@ def list_names(folder: str) -> list[str]:
     """
     if not has_scheme(folder):
         return sorted(os.listdir(folder or "."))
-    bucket, key = _split(folder)
+    bucket, key = bucket_of(folder)
     if not bucket.client.can_list:
         return []
     listed, _ = bucket.list(_folder_key(key))
@@ -112,7 +112,7 @@ def list_folders(folder: str) -> list[str]:
     if not has_scheme(folder):
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir())
-    bucket, key = _split(folder)
+    bucket, key = bucket_of(folder)
     return [inner.rstrip("/").rpartition("/")[2] for inner in bucket.list(_folder_key(key))[1]]
 
 
@@ -142,7 +142,7 @@ def read_file(path: str) -> bytes | None:
                 return None
             raise explain_os_error(error, path, verb="read") from None
     else:
-        bucket, key = _split(path)
+        bucket, key = bucket_of(path)
         if key in bucket.texts:
             return bucket.texts[key]
         asked = bucket.asked.pop(key, None)
@@ -159,14 +159,14 @@ def ask_ahead(paths: Iterable[str]) -> None:
     """Request small objects that `read_file` or `is_file` will need soon, each once; returns at once."""
     for path in paths:
         if has_scheme(path):
-            bucket, key = _split(path)
+            bucket, key = bucket_of(path)
             if key not in bucket.texts:
                 bucket.asked[key] = bucket.submit(partial(_fetch, bucket, key))
 
 
 def open_folder(path: str, manifest: str) -> bytes | None:
     """Return the manifest of a remote folder by one request, and remember it for `read_file`; None without one."""
-    bucket, key = _split(path)
+    bucket, key = bucket_of(path)
     key = _folder_key(key) + manifest
     _MANIFESTS.add(manifest)
     bucket.texts.pop(key, None)
@@ -179,14 +179,14 @@ def open_folder(path: str, manifest: str) -> bytes | None:
 
 def remember_parsed(path: str, value: object) -> None:
     """Keep what the text of a remote file was parsed to, instead of the text."""
-    bucket, key = _split(path)
+    bucket, key = bucket_of(path)
     bucket.texts.pop(key, None)
     bucket.parsed[key] = value
 
 
 def recall_parsed(path: str) -> object:
     """Return what `remember_parsed` kept, unless the file was written since; else None."""
-    bucket, key = _split(path)
+    bucket, key = bucket_of(path)
     return bucket.parsed.get(key)
 
 
@@ -195,7 +195,7 @@ def remember_listed(folder: str, manifest: str, objects: Iterable[tuple[str, int
 
     A version that is None is pinned by the first request.
     """
-    bucket, key = _split(folder)
+    bucket, key = bucket_of(folder)
     base = _folder_key(key)
     listing = Listing(base + manifest, hash_text(bucket.texts.get(base + manifest, b"")))
     for name, nbytes, version in objects:
@@ -212,7 +212,7 @@ def hash_text(text: bytes) -> str:
 
 def find_object(path: str) -> bool:
     """Whether there is an object at an address, past any cache; its facts are kept. Raises if access is refused."""
-    bucket, key = _split(path)
+    bucket, key = bucket_of(path)
     if not key and bucket.client.can_list:
         return False  # the address of the whole store
     if key in bucket.fresh:
@@ -230,13 +230,13 @@ def find_object(path: str) -> bool:
 
 def walk_remote(folder: str) -> list[str]:
     """Return the objects below a remote folder, sorted; names that start with `.` or `_` are skipped."""
-    bucket, key = _split(folder)
+    bucket, key = bucket_of(folder)
     return [bucket.address_of(info.key) for info in sorted(_walk(bucket, _folder_key(key)))]
 
 
 def expand_remote_glob(pattern: str) -> list[str]:
     """Return the addresses that match a glob, sorted; `*` matches within a name, `**` also folders."""
-    bucket, key = _split(pattern)
+    bucket, key = bucket_of(pattern)
     parts = key.split("/")
     fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
     base = "".join(f"{part}/" for part in parts[:fixed])
@@ -277,12 +277,6 @@ def _walk(bucket: Bucket, folder: str, depth: int | None = None) -> Iterator[Obj
 def _is_shown(key: str) -> bool:
     name = key.rpartition("/")[2]
     return bool(name) and not name.startswith((".", "_"))
-
-
-def _split(address: str) -> tuple[Bucket, str]:
-    found = bucket_of(address)
-    assert found is not None
-    return found
 
 
 def _folder_key(key: str) -> str:

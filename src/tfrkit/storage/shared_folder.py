@@ -109,9 +109,7 @@ class SharedFolder:
             os.close(descriptor)
 
     def _take_lease(self, name: str) -> Lease:
-        found = bucket_of(self.path)
-        assert found is not None
-        bucket, key = found
+        bucket, key = bucket_of(self.path)
         while True:
             try:
                 return Lease(bucket, f"{key}/", name)

@@ -32,9 +32,7 @@ class RemoteWriter:
     """One new object. It is written to an unnamed local file, and appears in the store, whole, on `commit`."""
 
     def __init__(self, address: str) -> None:
-        found = bucket_of(address)
-        assert found is not None
-        self._bucket, self._key = found
+        self._bucket, self._key = bucket_of(address)
         self.name = self._bucket.address_of(self._key)
         if not self._key or self._key.endswith("/"):
             raise StorageError("expected the name of an object to write, got a folder", shard=self.name)
@@ -68,18 +66,16 @@ class RemoteWriter:
 
 def write_object(address: str, data: bytes) -> None:
     """Store a small object, whole; an existing one is replaced. Raises `StorageError`."""
-    found = bucket_of(address)
-    assert found is not None
-    found[0].put(found[1], data)
+    bucket, key = bucket_of(address)
+    bucket.put(key, data)
 
 
 def upload_file(path: str, address: str) -> str | None:
     """Store a local file as an object, whole, and return its version. Raises `StorageError`."""
-    found = bucket_of(address)
-    assert found is not None
+    bucket, key = bucket_of(address)
     try:
         with open(path, "rb") as file:
-            return found[0].put_file(found[1], file).etag
+            return bucket.put_file(key, file).etag
     except OSError as error:
         raise explain_os_error(error, path, verb="read") from None
 
@@ -87,9 +83,7 @@ def upload_file(path: str, address: str) -> str | None:
 def delete_objects(addresses: Sequence[str]) -> None:
     """Delete objects that exist, with one listing for each folder. Raises `StorageError`."""
     for folder in dict.fromkeys(address.rpartition("/")[0] for address in addresses):
-        found = bucket_of(folder)
-        assert found is not None
-        bucket, key = found
+        bucket, key = bucket_of(folder)
         stored = {info.key for info in bucket.list(f"{key}/")[0]}
         for address in addresses:
             name = f"{key}/{address.rpartition('/')[2]}"

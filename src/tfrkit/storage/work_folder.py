@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tfrkit.errors import StorageError
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.base import explain_os_error
-from tfrkit.storage.bucket import Bucket, bucket_of
+from tfrkit.storage.bucket import bucket_of
 from tfrkit.storage.inputs import download_object, read_input
 from tfrkit.storage.temporaries import TemporaryFolder
 from tfrkit.storage.text_files import write_text
@@ -29,7 +29,7 @@ class WorkFolder:
             base = place.rstrip("/")
             self.path = f"{base}/{_FOLDER}{secrets.token_hex(8)}"
             if is_leased:
-                bucket, key = _find(f"{base}/_build")
+                bucket, key = bucket_of(f"{base}/_build")
                 for folder in map(bucket.address_of, bucket.list(f"{key}/")[1]):
                     if folder.startswith(f"{base}/{_FOLDER}"):
                         remove_objects(folder.rstrip("/"))
@@ -99,16 +99,10 @@ def take_shared(path: str, local: str) -> None:
 
 def remove_objects(folder: str) -> None:
     """Delete all objects below a folder."""
-    bucket, key = _find(folder)
+    bucket, key = bucket_of(folder)
     waiting = [f"{key}/"]
     while waiting:
         objects, folders = bucket.list(waiting.pop())
         waiting += folders
         for info in objects:
             bucket.delete(info.key)
-
-
-def _find(address: str) -> tuple[Bucket, str]:
-    found = bucket_of(address)
-    assert found is not None
-    return found
