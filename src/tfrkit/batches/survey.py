@@ -172,10 +172,11 @@ def find_schema(
     If a sample of the records contradicts the manifest, it is not used and is listed in the problems of `sidecars`.
     With `from_all` every record is read. `surveyed` collects the counts, for callers that need the number of records.
     """
+    shards = ShardList.of(shards)
     if sidecars is None:
-        sidecars = Sidecars(ShardList.of(shards).names)
+        sidecars = Sidecars(shards.names)
     if not from_all and sidecars.schema is not None:
-        if shards and ShardList.of(shards).are_pinned:
+        if shards and shards.are_pinned:
             return sidecars.schema  # the manifest was written for these very objects
         mismatches = find_mismatches(sidecars.schema, sample_schema(shards, policy))
         if not mismatches:
@@ -184,7 +185,7 @@ def find_schema(
     # The reader reports damage later; a damaged record is only ignored here.
     lenient = Policy("none" if policy.verify == "none" else "all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     surveyed = surveyed or Surveyed()
-    is_small = ShardList.of(shards).nbytes <= LIMITS.schema_nbytes
+    is_small = shards.nbytes <= LIMITS.schema_nbytes
     sampled = shards if from_all or is_small else _spread(shards)
     per_shard = max(64, LIMITS.schema_records // max(1, len(sampled)))
     for shard in sampled:

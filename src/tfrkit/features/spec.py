@@ -68,7 +68,8 @@ class Spec:
                 raise refuse_choice(name, getattr(self, name), choices)
         if self.dtype is not None and self.dtype not in DTYPE_NUMBERS:
             raise refuse_choice("dtype", self.dtype, tuple(DTYPE_NUMBERS))
-        object.__setattr__(self, "shape", check_shape(self.shape))
+        if type(self.shape) is not tuple or self.shape:
+            object.__setattr__(self, "shape", check_shape(self.shape))
         if self.decoded_shape is not None:
             object.__setattr__(self, "decoded_shape", check_shape(self.decoded_shape))
         if self.encoding != "list" and self.kind != "bytes":

@@ -164,7 +164,8 @@ class LocalReader(LocalRanges):
                 info = os.stat(self.name) if self._file is None else os.fstat(self._file.fileno())
             except FileNotFoundError:
                 return  # a removed file stays complete while it is mapped
-        _check_size(self.name, self._identity, info)
+        if info.st_size < self._identity.size:
+            _check_size(self.name, self._identity, info)
 
     def release(self, start: int, stop: int) -> None:
         mapped = self._map

@@ -67,7 +67,6 @@ def check_sets(
     With `workers`, a cluster computes the sha256.
     """
     tallies = [tally for tally in result.shards if tally.path != "-"]
-    entries = [sidecars.entry(number) for number in range(len(tallies))]
     missing = _find_listed_missing(sidecars, asked)
     result.add(VerifyFinding(path, None, None, f"listed in {MANIFEST} but missing", "set") for path in missing)
     _check_numbers(result, [*sidecars.paths, *missing], asked)
@@ -83,8 +82,8 @@ def check_sets(
     if sha256:
         known = [
             (tally, entry.sha256)
-            for tally, entry in zip(tallies, entries, strict=True)
-            if entry is not None and entry.sha256 is not None
+            for number, tally in enumerate(tallies)
+            if (entry := sidecars.entry(number)) is not None and entry.sha256 is not None
         ]
         if must_know and len(known) < len(tallies):
             result.notes.append(f"no sha256 is known of {len(tallies) - len(known):,} of {len(tallies):,} shards")
@@ -148,7 +147,8 @@ def _list_folder(folder: str) -> list[str]:
 
 
 def _compare_entry(tally: ShardTally, sidecars: Sidecars, number: int) -> Iterator[VerifyFinding]:
-    manifest, entry = sidecars.manifests[number], sidecars.entry(number)
+    manifest = sidecars.manifests[number]
+    entry = None if manifest is None else sidecars.entry(number)
     if manifest is None or entry is None:
         return
 
