@@ -74,7 +74,7 @@ def recall_version(path: str) -> str | None:
     """Return the version of an object that was found, without a request; None for a file, or if it is not known."""
     if not has_scheme(path):
         return None
-    bucket, key = _split(path)
+    bucket, key = bucket_of(path)
     found = bucket.known.get(key)
     return None if found is None else found.version
 
