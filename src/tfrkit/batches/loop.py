@@ -261,9 +261,9 @@ class BatchLoop:
             return TokenPlan(self._order, epoch, how.rank, how.world_size, how.even, row)
         return BatchPlan(self.num_rows, how.global_size, how.drop_last, how.rank, how.world_size, how.even, row)
 
-    def make_batch(self, number: int, *, epoch: int = 0) -> Batch:
+    def make_batch(self, number: int, *, epoch: int = 0, row: int = 0) -> Batch:
         """Make batch `number` of an epoch on this thread. Batches can be made in any order."""
-        return self._make(self.plan(0, epoch), self.order, epoch, number)[0]
+        return self._make(self.plan(row, epoch), self.order, epoch, number)[0]
 
     def run(
         self,
