@@ -20,6 +20,7 @@ from tfrkit.batches.stream import read_batches
 from tfrkit.codec.columns import Ragged
 from tfrkit.container.faults import copy_readable
 from tfrkit.errors import SchemaError, ShapeError, TfrkitError
+from tfrkit.features.schema import find_part
 from tfrkit.orders.order import Order
 from tfrkit.orders.token_batches import TokenBatches
 
@@ -57,16 +58,19 @@ def _locate(fetcher: Fetcher, numbers: UInt64Array, row: int) -> tuple[str, int,
 
 
 def measure_lengths(shard_set: ShardSet, name: str) -> Int64Array:
-    """Return the number of values of a feature in each record of a dataset."""
+    """Return the number of values of a feature in each record of a dataset; of one in both parts, those of the list."""
+    part, plain = find_part(shard_set.schema, name)
     decoder = shard_set.new_decoder([name])
     pieces: list[Any] = []
     policy = shard_set.policy.for_one_pass()
     batches = read_batches(shard_set.shards, decoder, policy, batch_size=4096, drop_last=False, threads=1)
     for batch, num_rows in batches:
         columns = batch
-        if "feature_lists" in batch and name not in batch:
+        if part is not None:
+            columns = batch[part]
+        elif "feature_lists" in batch and name not in batch:
             columns = {**batch["context"], **batch["feature_lists"]}
-        column = columns[name]
+        column = columns[plain]
         width = column.shape[1] if isinstance(column, np.ndarray) and column.ndim > 1 else 1
         pieces.append(column.lengths if isinstance(column, Ragged) else np.full(num_rows, width, np.int64))
     lengths = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
@@ -91,7 +95,7 @@ def order_by_tokens(
 ) -> TokenBatches:
     """Cut an order into batches by the lengths of a feature. A row longer than `max_tokens` raises `ShapeError`."""
     lengths = measure_lengths(shard_set, name)
-    choice = choose_pad(pad, name)
+    choice = choose_pad(pad, find_part(shard_set.schema, name)[1])
     if choice is not None and choice.length is not None:
         lengths = np.full_like(lengths, choice.length)  # every row has this length
     if (lengths > max_tokens).any():

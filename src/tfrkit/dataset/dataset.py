@@ -24,6 +24,7 @@ from tfrkit.container.records import Finding
 from tfrkit.dataset.batched import Batches
 from tfrkit.dataset.feeding import Feeding
 from tfrkit.errors import TfrkitError
+from tfrkit.features.schema import find_part
 from tfrkit.features.spec import RecordKind
 from tfrkit.orders.order import Bucketed, Listed, Order, Repeated, Shuffled, Slice, WindowShuffled, score_mixing
 from tfrkit.orders.spans import count_splits, find_spans
@@ -486,7 +487,7 @@ class Dataset(Feeding):
         )
         order = None
         if bucket is not None:
-            _ = self._set.schema[bucket]  # an unknown name raises an error that suggests the nearest name
+            find_part(self._set.schema, bucket)  # an unknown name raises an error that suggests the nearest name
             order = self._order_by_lengths(bucket, batching)
         elif max_tokens is not None:
             raise ValueError(

@@ -120,13 +120,14 @@ def test_feature_padded_to_a_length_counts_as_that(dataset: tfr.Dataset) -> None
     assert sorted(sum(ids(batches), [])) == list(range(NUM_ROWS))
 
 
-def test_frames_of_sequences_are_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bucket", ["frame", "feature_lists.frame"])
+def test_frames_of_sequences_are_counted(tmp_path: Path, bucket: str) -> None:
     schema = tfr.Schema({"id": "int64"}, feature_lists={"frame": ("float", (2,))})
     with tfr.Writer(tmp_path / "s.tfrecord", schema=schema) as writer:
         for number in range(30):
             lists = {"frame": [np.zeros(2, np.float32)] * (number % 7)}
             writer.write({"context": {"id": number}, "feature_lists": lists})
-    batches = list(tfr.open(tmp_path / "s.tfrecord").batch(max_tokens=20, bucket="frame", pad=0))
+    batches = list(tfr.open(tmp_path / "s.tfrecord").batch(max_tokens=20, bucket=bucket, pad=0))
     assert all(np.prod(batch["feature_lists"]["frame"].shape[:2]) <= 20 for batch in batches)
     assert sorted(sum((batch["context"]["id"].tolist() for batch in batches), [])) == list(range(30))
 
