@@ -27,6 +27,8 @@ class Limits:
     block_nbytes: int = 8 << 20
     first_block_nbytes: int = 1 << 20  # a stream starts small: often only the first records are read
     stream_blocks: int = 16  # of one stream that are requested ahead of the reader
+    quick_stream_blocks: int = 4  # the same from a store that sends a block in `quick_seconds`
+    quick_seconds: float = 0.02
     max_requests: int = 64  # in flight per store
     first_requests: int = 32  # in flight at first: more after successes, fewer after "slow down"
     request_tries: int = 10  # for each request, with pauses that double

@@ -109,9 +109,11 @@ class ShardSet:
     def fingerprint(self) -> str:
         """A hash of the records for a saved state: of the first and last bytes of each shard.
 
-        For remote shards, whose bytes cost two requests each, it is a hash of their checksums in the manifest.
+        For remote shards, whose bytes cost two requests each, and for many local ones, which a table lists, it is a
+        hash of their checksums in the manifest.
         """
-        listed = self._listed_fingerprint if self.shards.is_remote else None
+        is_listed = self.shards.is_remote or self.shards.table is not None
+        listed = self._listed_fingerprint if is_listed else None
         return self._stored_fingerprint if listed is None else listed
 
     def fingerprint_like(self, other: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -187,7 +188,7 @@ class RemoteReader:
         self._find_next = find_next
 
     def begin(self, *, whole: bool = True) -> None:
-        self._begin("most", LIMITS.stream_blocks) if whole else self._begin("more", 1)
+        self._begin("most", self.bucket.pace.stream_blocks) if whole else self._begin("more", 1)
 
     def find_next(self) -> RemoteReader | None:
         """Return the remote reader of the file after this one, if one was named."""
@@ -282,7 +283,7 @@ class RemoteStream:
         self._num_blocks = 1  # to request ahead
         self._block_nbytes = LIMITS.first_block_nbytes
         if ahead == "most":
-            self._num_blocks, self._block_nbytes = LIMITS.stream_blocks, LIMITS.block_nbytes
+            self._num_blocks, self._block_nbytes = reader.bucket.pace.stream_blocks, LIMITS.block_nbytes
 
     def read(self, nbytes: int) -> memoryview:
         """Return the next bytes, at most `nbytes`; an empty view at the end. The view holds its bytes."""
@@ -293,10 +294,13 @@ class RemoteStream:
                     return memoryview(b"")
             if self.pid != os.getpid():
                 raise StorageError("this process was forked while a remote file was read", shard=self._reader.name)
+            begun = time.monotonic()
             self._pieces.extend(piece for piece in self._pending.popleft()[1].result() if len(piece))
             # The more was read, the more will be: a reader of the first records should not fetch the file.
             if self._is_ahead:
-                self._num_blocks = min(2 * self._num_blocks, LIMITS.stream_blocks)
+                pace = self._reader.bucket.pace
+                pace.note_wait(time.monotonic() - begun)
+                self._num_blocks = min(2 * self._num_blocks, pace.stream_blocks)
                 self.request_ahead(self._num_blocks)
         piece = self._pieces[0]
         if len(piece) <= nbytes:
@@ -369,7 +373,9 @@ class RemoteStream:
 
 
 def _request_from(reader: RemoteReader, where: Range, skipped: int, fresh: bool) -> list[memoryview]:
+    begun = time.monotonic()
     pieces = reader._request(where, fresh=fresh)
+    reader.bucket.pace.note_request(where.stop - where.start, time.monotonic() - begun)
     while skipped and pieces:
         first, rest = pieces[0], pieces[1:]
         pieces = [first[skipped:], *rest] if len(first) > skipped else rest

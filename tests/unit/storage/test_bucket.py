@@ -6,10 +6,11 @@ import os
 
 import pytest
 
+from tfrkit._limits import LIMITS
 from tfrkit.errors import RemoteAddressError, StorageError
 from tfrkit.storage import bucket
 from tfrkit.storage.addresses import Remote
-from tfrkit.storage.bucket import COUNTS, Bucket, Range, bucket_of, coalesce, explain_fault
+from tfrkit.storage.bucket import COUNTS, Bucket, Pace, Range, bucket_of, coalesce, explain_fault
 from tfrkit.storage.objects import StoreFault
 from tfrkit.testing.fake_store import FakeStore
 
@@ -159,3 +160,21 @@ def test_ranges_are_joined_up_to_a_limit_of_their_length() -> None:
 def test_hint_about_keys_is_for_denied_objects() -> None:
     assert explain_fault(StoreFault("denied", "no access"), "s3://b/x").hint is not None
     assert explain_fault(StoreFault("missing", "no such object"), "s3://b/x").hint is None
+
+
+def test_pace_is_quick_after_quick_requests_and_not_after_a_wait() -> None:
+    pace = Pace()
+    block = LIMITS.block_nbytes
+    assert pace.stream_blocks == LIMITS.stream_blocks
+    pace.note_request(block // 4, 0.001)  # too small to know
+    assert pace.stream_blocks == LIMITS.stream_blocks
+    pace.note_request(block, 0.005)
+    assert pace.stream_blocks == LIMITS.quick_stream_blocks
+    pace.note_wait(0.5)
+    assert pace.stream_blocks == LIMITS.stream_blocks
+    for _ in range(100):
+        pace.note_wait(0.001)
+    assert pace.stream_blocks == LIMITS.quick_stream_blocks
+    for _ in range(100):  # the network is another one now
+        pace.note_request(block, 0.15)
+    assert pace.stream_blocks == LIMITS.stream_blocks

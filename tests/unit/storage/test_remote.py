@@ -52,6 +52,22 @@ def test_stream_requests_little_for_its_first_bytes_and_blocks_later(store: Fake
     assert max(sizes) == 4096 and len(sizes) <= 300_000 / 4096 + 6
 
 
+@pytest.mark.parametrize(("quick_seconds", "num_blocks"), [(60.0, 4), (0.0, 16)])
+def test_stream_has_few_blocks_ahead_from_a_store_that_is_quick(
+    store: FakeStore, monkeypatch: pytest.MonkeyPatch, quick_seconds: float, num_blocks: int
+) -> None:
+    monkeypatch.setattr(LIMITS, "quick_seconds", quick_seconds)
+    stream = open_reader(store).stream(0)
+    pieces = []
+    for _ in range(40):  # of 75 blocks
+        pieces.append(bytes(stream.read(1 << 20)))
+        assert len(stream._pending) <= 16
+    assert len(stream._pending) == num_blocks
+    while piece := stream.read(1 << 20):
+        pieces.append(bytes(piece))
+    assert b"".join(pieces) == DATA
+
+
 def test_random_ranges_are_those_of_the_object(store: FakeStore) -> None:
     reader = open_reader(store)
     seed = random.randrange(10**6)
