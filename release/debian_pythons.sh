@@ -15,7 +15,7 @@ keys=/usr/share/keyrings/debian-archive-keyring.gpg
 fail() { echo "release/debian_pythons.sh: $*" >&2; exit 1; }
 
 command -v apt-get dpkg >/dev/null && [ -e $keys ] || fail 'works on Debian'
-site=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | head -n 1)
+site=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | sed -n 1p)
 [ -n "$site" ] || fail 'apt knows no mirror'
 apt=$folder/apt
 mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial"
@@ -38,8 +38,8 @@ apt-get install --yes -qq --download-only $(printf "python%s-venv " "$@") >>"$ap
 for package in "$apt"/cache/archives/*.deb; do dpkg -x "$package" "$folder"; done
 rm -rf "$apt"
 
-libraries=$(dirname "$(find "$folder/usr/lib" -name 'libc.so.6' | head -n 1)")
-loader=$(find "$libraries" -name 'ld-linux-*' | head -n 1)
+libraries=$(dirname "$(find "$folder/usr/lib" -name libc.so.6 -print -quit)")
+loader=$(find "$libraries" -name 'ld-linux-*' -print -quit)
 for version in "$@"; do
   program=$folder/usr/bin/python$version
   mv "$program" "$program.unpacked"
