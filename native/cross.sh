@@ -3,9 +3,10 @@
 # builds the C++ tests of one target and runs them under qemu.
 #
 #   native/cross.sh [target ...]              # without: all of them
-#   native/cross.sh --run aarch64-linux-gnu
+#   native/cross.sh --run aarch64-linux-musl
 #
 # Sources are compiled, not linked: there is no Python of other systems here.
+# What --run links is static, so that qemu needs no system of the target: zig can do that with musl, not with glibc.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -20,7 +20,7 @@ cross: .venv/.tools  ## compile core and module for aarch64, musl, macOS and Win
 
 .PHONY: test-aarch64
 test-aarch64: .venv/.tools  ## the C++ tests for aarch64, under qemu
-	native/cross.sh --run aarch64-linux-gnu
+	native/cross.sh --run aarch64-linux-musl
 
 .PHONY: changelog
 changelog: build/release/tools-3.12/.made  ## print what CHANGELOG.md will say of the next release, from the notes in changes/
