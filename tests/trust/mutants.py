@@ -89,7 +89,10 @@ ELSEWHERE = {
     "passes": ["unit/ops/reshape/test_rewrite.py"],
     "sidecars": ["unit/container/test_shard_table.py"],
     "sources": ["unit/build"],
-    "testing": ["properties/test_frames.py", "unit/container"],
+    "testing": [
+        *("properties/test_frames.py", "properties/test_wire.py", "unit/container", "unit/storage"),
+        *("unit/feeds/test_arrow.py", "unit/feeds/test_arrow_layout.py"),
+    ],
     "tfrkit": sorted(f"unit/{path.name}" for path in (TESTS / "unit").glob("test_*.py")),
     "view": ["view"],
 }

@@ -148,11 +148,11 @@ class Replacement:
                     shutil.copymode(os.path.join(self.folder, name), os.path.join(self.new, name))
             write_json(os.path.join(self._temporary.path, _JOURNAL), {"steps": steps})
             sync_tree(self._temporary.path, self.folder)
-            self._temporary.place(pending)
-            sync_folder(self.folder)
         except OSError as error:
             raise explain_os_error(error, self.folder, verb="change the folder") from None
         try:
+            self._temporary.place(pending)
+            sync_folder(self.folder)
             self._move(names, pending)
             sync_folder(self.folder)
             _remove_pending(self.folder)

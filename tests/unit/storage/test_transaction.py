@@ -130,6 +130,25 @@ def test_step_that_fails_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert read_all(tmp_path) == OLD
 
 
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_interrupt_after_any_step_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """The first sync follows the rename that begins the change."""
+    fill(tmp_path)
+    real, calls = transaction.sync_folder, []
+
+    def interrupt_once(folder: str) -> None:
+        calls.append(folder)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        real(folder)
+
+    monkeypatch.setattr(transaction, "sync_folder", interrupt_once)
+    with pytest.raises(KeyboardInterrupt):
+        change(tmp_path)
+    assert read_all(tmp_path) == OLD
+    assert not (tmp_path / PENDING).exists()
+
+
 def test_old_files_that_cannot_be_put_back_are_left_to_restore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path)
     real, calls = transaction.move_file, []

@@ -14,7 +14,7 @@ from tfrkit.errors import CodecError, Hint, MissingFeatureError, QueryError, Sch
 from tfrkit.features.schema import PARTS, Schema, describe_missing, find_part, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.ops.edit.values import Classes, EncodeValue, make_encoder
-from tfrkit.ops.query.engine import get_engine, import_duckdb
+from tfrkit.ops.query.engine import defer_signals, get_engine, import_duckdb
 from tfrkit.ops.query.errors import QueryPart, to_query_error
 from tfrkit.ops.query.places import RECORD_COLUMN
 from tfrkit.ops.query.query import QuerySession
@@ -89,7 +89,8 @@ def compose_query(where: str | None, expressions: Mapping[str, str]) -> tuple[st
         nonlocal text
         text += "("
         part = QueryPart(len(text.encode()), piece, name)
-        _check_expression(duckdb, connection, part)
+        with defer_signals():
+            _check_expression(duckdb, connection, part)
         parts.append(part)
         # The bracket is on a new line, so that a comment in the text ends before it.
         text += f"{piece}\n)"
