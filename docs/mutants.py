@@ -132,6 +132,9 @@ def find_failure(copy: Path, page: str, kind: str) -> str:
         "found = checks.check_links(page) + checks.check_options(page) + checks.check_headings(page)\n"
         "pairs = {one: other for one, other in twins.find_twins().items() if page in (one, other)}\n"
         "found += [line for pair in pairs.items() for line in twins.list_problems(*pair)]\n"
+        "from writers.pages import make_pages\n"
+        "found += [f'docs/{name} is not current' for name, text in make_pages().items()\n"
+        "          if Path('docs', name).read_text(encoding='utf-8') != text]\n"
         "print('\\n'.join(found[:1]))\n"
     )
     done = subprocess.run([sys.executable, "-c", static], cwd=copy, capture_output=True, text=True, check=False)

@@ -100,7 +100,7 @@ def _stack_values(name: str, values: list[Any], like: Column | None) -> Column:
                 f"feature {name!r} cannot be stacked, shape {arrays[0].shape} in row 0 of the batch, "
                 f"{array.shape} in row {number}"
             )
-    raise AssertionError("shapes differ and agree")
+    raise AssertionError("unreachable: shapes differ, but every row has the shape of row 0")
 
 
 def _join_like(values: Sequence[Any], like: Ragged) -> Ragged | None:

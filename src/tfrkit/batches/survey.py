@@ -191,7 +191,7 @@ def find_schema(
     for shard in sampled:
         if shard.nbytes is None:
             raise SchemaError(
-                "expected a schema, records of a pipe can be read only once",
+                "expected a schema, because records of a pipe can be read only once",
                 shard=shard.name,
                 hint=Hint(Step("describe them: {schema}", schema=...), "or write them to a file first"),
             )

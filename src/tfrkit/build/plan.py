@@ -67,11 +67,11 @@ def make_shards(
     sizes.check(assignment.splits)
     if single_file is not None and len(assignment.splits) > 1:
         raise ValueError(
-            f"one file expected one split, got {', '.join(assignment.splits)}\n"
+            f"one output file has one split, got {', '.join(assignment.splits)}\n"
             "  name a folder instead, or split later: tfr.open(...).split(...)"
         )
     if single_file is not None and sizes.count not in (None, 1):
-        raise ValueError(f"one file expected one shard, got {sizes.count}\n  name a folder instead")
+        raise ValueError(f"one output file is one shard, got {sizes.count}\n  name a folder instead")
     shards = []
     for split, numbers in assignment.splits.items():
         if order == "seeded":

@@ -58,7 +58,7 @@ class BuildOptions:
             raise ValueError(f"jobs expected from 1 up, got {self.jobs}")
         check_engine(self.engine, self.engine_address)
         if self.part is not None and self.engine != "local":
-            raise ValueError(f"part expected with engine 'local', got {self.engine!r}")
+            raise ValueError(f"part is only for engine 'local', got {self.engine!r}")
 
     @property
     def sizes(self) -> ShardSizes:

@@ -132,7 +132,7 @@ def build(
         else:
             chosen = Rows(chosen, schema=schema, floats=floats)
     elif schema is not None:
-        raise ValueError(f"schema expected with an iterable of rows, got a source {chosen.kind!r} that has its own")
+        raise ValueError(f"schema is only for an iterable of rows, the source {chosen.kind!r} has its own")
     target = Target(show_address(out))
     run = preview if dry_run else carry_out if part is None else carry_out_part
     if has_scheme(target.out) and not dry_run:

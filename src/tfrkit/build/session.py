@@ -294,8 +294,9 @@ def write_shards(
     except BaseException as error:
         listing.close()
         journal.sweep(plan.hash)
-        if isinstance(error, StorageError) and error.hint is None:
-            error.hint = "finished shards are kept: the same command resumes"
+        if isinstance(error, StorageError):
+            resume = "finished shards are kept: the same command resumes"
+            error.hint = resume if error.hint is None else Hint(error.hint, resume)
         raise
     finally:
         progress.end()

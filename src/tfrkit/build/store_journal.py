@@ -154,7 +154,7 @@ class StoreJournal:
         if self._bucket.put(key, text, replaces="nothing") is None:
             there = self._bucket.load(key)
             if there is None or there[0] != text:
-                raise StorageError("another process wrote a manifest meanwhile, this one was not stored", shard=place)
+                raise StorageError("another process wrote its manifest first, ours was not stored", shard=place)
 
     def delete(self, addresses: Iterable[str]) -> None:
         """Delete objects of the output; those that are not there are no error."""

@@ -187,7 +187,7 @@ class Coercer:
         level: list[Any] = [value]
         while level and all(isinstance(item, (list, tuple, np.ndarray)) for item in level):
             if len(shape) == 32:
-                raise self.make_error(ShapeError, name, "expected at most 32 dimensions")
+                raise self.make_error(ShapeError, name, "expected at most 32 dimensions, got a list nested more deeply")
             if isinstance(level[0], np.ndarray) and level[0].ndim == 0:
                 break
             lengths = {len(item) for item in level}

@@ -137,7 +137,7 @@ def find_codec(compression: Compression) -> StreamCodec:
     """Return the codec of a compression; raise ValueError for an unknown one and for "none"."""
     row = FORMATS.get(compression)
     if row is None or row.codec is None:
-        raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, got {compression!r}")
+        raise ValueError(f"compression expected one of {', '.join(COMPRESSIONS)}, got {compression!r}")
     return row.codec
 
 

@@ -198,7 +198,7 @@ class InflateReader:
     def __init__(self, reader: ByteReader, compression: Compression, *, start: int = 0, fresh: bool = False) -> None:
         """Start at the first byte, or at the member stored at byte `start`; `fresh` reads past any cache."""
         if compression not in COMPRESSIONS:
-            raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, got {compression!r}")
+            raise ValueError(f"compression expected one of {', '.join(COMPRESSIONS)}, got {compression!r}")
         self._reader = reader
         self._compression: Compression = compression
         self._errors = codec_errors(compression)

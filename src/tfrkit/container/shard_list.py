@@ -1,4 +1,4 @@
-"""The shards of a dataset as a sequence, with facts about all of them that need no loop over objects.
+"""The shards of a dataset as a sequence; names and totals need no object for each shard.
 
 A manifest can list 250,000 shards. Those that a table lists (`shard_table`) become objects when they are used.
 """
@@ -63,12 +63,12 @@ class ShardList(Sequence[Shard]):
 
     @property
     def names(self) -> Sequence[str]:
-        """The path of each."""
+        """The path of each shard."""
         return [shard.name for shard in self._shards]
 
     @property
     def nbytes(self) -> int:
-        """Stored bytes of all."""
+        """The stored bytes of all shards together."""
         return sum(shard.nbytes or 0 for shard in self._shards)
 
     @property

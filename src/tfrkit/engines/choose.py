@@ -42,4 +42,4 @@ def check_engine(name: str, address: str | None) -> None:
     if name not in get_args(EngineName):
         raise ValueError(f"engine expected one of {', '.join(get_args(EngineName))}, got {name!r}")
     if name == "local" and address is not None:
-        raise ValueError(f"engine_address expected with engine 'ray' or 'dask', got {address!r} with 'local'")
+        raise ValueError(f"engine_address is only for engine 'ray' or 'dask', got {address!r} with 'local'")

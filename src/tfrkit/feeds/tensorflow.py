@@ -70,10 +70,35 @@ def batches_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
 def rows_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
     """Return a tf.data.Dataset of rows, read in the batches of `loop`. A dataset of batches is faster."""
     tf = _load_tensorflow()
-    rows = batches_to_tf(loop, epochs=epochs).unbatch()
+    rows = _unbatch(batches_to_tf(loop, epochs=epochs))
     if loop.may_skip:
         return rows
     return rows.apply(tf.data.experimental.assert_cardinality(loop.num_rows * (epochs or 1)))
+
+
+def _unbatch(batches: Any) -> Any:
+    """Return the rows of batches. Tensors without values go round `unbatch`, which ends the process for them."""
+    tf = _load_tensorflow()
+    layout = batches.element_spec
+    specs = tf.nest.flatten(layout)
+    is_empty = [isinstance(spec, tf.TensorSpec) and 0 in spec.shape.as_list()[1:] for spec in specs]
+    if True not in is_empty:
+        return batches.unbatch()
+
+    def leave_out(batch: Any) -> Any:
+        tensors = tf.nest.flatten(batch)
+        numbers = tf.range(tf.shape(tensors[is_empty.index(True)])[0])
+        return (numbers, *(one for one, skip in zip(tensors, is_empty, strict=True) if not skip))
+
+    def put_back(_: Any, *tensors: Any) -> Any:
+        left = iter(tensors)
+        rows = [
+            tf.zeros([size or 0 for size in spec.shape.as_list()[1:]], spec.dtype) if skip else next(left)
+            for spec, skip in zip(specs, is_empty, strict=True)
+        ]
+        return tf.nest.pack_sequence_as(layout, rows)
+
+    return batches.map(leave_out).unbatch().map(put_back)
 
 
 class _EpochCounter:

@@ -1,4 +1,4 @@
-"""Static layout of the batches of a dataset."""
+"""The dtype and shape of each column of a batch, which tf.data asks for before the first batch."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _FIXED = frozenset({"whole", "slice", "listed", "without", "permuted", "joined"}
 
 
 class Without(Rearranged):
-    """The positions of another order that are not in a sorted list, in order."""
+    """Another order without some of its positions; `positions` are those left out, ascending."""
 
     def __init__(self, base: Order, positions: UInt64Array) -> None:
         self._base = base

@@ -20,10 +20,10 @@ def code_values(values: Values, what: str, size: int) -> tuple[Int64Array, list[
     Renaming the values therefore does not change codes. `what` ("label", "group", "key") is used in messages.
     """
     if len(values) != size:
-        raise ValueError(f"expected one {what} a record, got {len(values)} for {size} records")
+        raise ValueError(f"expected one {what} per record, got {len(values)} for {size} records")
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
-            raise ValueError(f"expected one {what} a record, got an array of shape {values.shape}")
+            raise ValueError(f"expected one {what} per record, got an array of shape {values.shape}")
         if values.dtype.kind in "iub":
             return _code_integers(values)
         if values.dtype.kind not in "OSU":

@@ -118,7 +118,7 @@ class RemoteStaging:
             if table is not None:
                 self._bucket.put(self._key_of(self.target.shard(TABLE)), table)
             if self._bucket.put(self._key_of(place), text, replaces="nothing") is None:
-                raise StorageError("another process wrote a manifest meanwhile, this one was not stored", shard=place)
+                raise StorageError("another process wrote its manifest first, ours was not stored", shard=place)
 
     @property
     def _etags(self) -> dict[str, str | None]:

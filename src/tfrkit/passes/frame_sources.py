@@ -91,7 +91,7 @@ class FrameSources:
 
     @property
     def counts(self) -> list[Counted]:
-        """Records and bytes of each shard: by its index, else by its frame headers, inflated if compressed."""
+        """Number of records and inflated size of each shard, from its index, or else from its frame headers."""
         if self._counts is None:
             self._counts = count_shards(self.shards)
         return self._counts

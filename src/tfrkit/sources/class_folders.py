@@ -126,7 +126,7 @@ class ClassFolders(DescribedSource):
                     f"class folders are named {', '.join(sorted(with_images))}, which are names of splits",
                     shard=self.title,
                     hint=Hint(
-                        Step("if class folders are one level below: {split_folders}", split_folders=True),
+                        Step("if these are splits with class folders inside: {split_folders}", split_folders=True),
                         Step("if these are classes: {classes}", classes=...),
                     ),
                 )

@@ -124,7 +124,7 @@ def _entries(
         raise SourceError(f"expected a COCO file with a list of {name}, got the keys {keys}", shard=path)
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
-            raise SourceError(f"{name} expected objects, got {type(entry).__name__} at {index}", shard=path)
+            raise SourceError(f"{name} expected objects, got {type(entry).__name__} as entry {index}", shard=path)
         yield index, entry
 
 

@@ -77,7 +77,7 @@ def unpack_counts(text: str | bytes) -> list[int]:
     for code in codes:
         bits = code - 48
         if not 0 <= bits < 64:
-            raise ValueError(f"counts expected characters '0' to 'o', got {chr(code)!r}")
+            raise ValueError(f"counts of a mask expected characters '0' to 'o', got {chr(code)!r}")
         value |= (bits & 0x1F) << shift
         shift += 5
         if shift > 60:

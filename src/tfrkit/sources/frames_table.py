@@ -205,7 +205,7 @@ class FramesTableReader(ImageReader):
         if self._image_column is not None:
             paths = [os.fsdecode(row.get(self._image_column) or b"") for row in rows]
             if not all(paths):
-                raise SourceError(f"image column {self._image_column!r} is empty in one of its rows")
+                raise SourceError(f"image column {self._image_column!r} is empty in row {paths.index('')} of the clip")
             lists[IMAGE], shared = read_frames(self._store, self._root, paths, hint=NAME_IMAGE_ROOT)
             context |= shared
         return {"context": context, "feature_lists": lists}

@@ -113,7 +113,7 @@ def parse_remote(path: str) -> Remote | None:
 
 
 def signature_of(address: str) -> str | None:
-    """Return the signed part that an address was given with in this process; it must not be shown."""
+    """Return the signature that came with this address in this process, or None. It is a secret: never print it."""
     return _signatures.get(address)
 
 

@@ -210,7 +210,9 @@ def test_schema_is_required_for_a_pipe() -> None:
             return None
 
     shard = Shard(Pipe(examples({b"a": ints(1)}), name="-"))
-    with pytest.raises(SchemaError, match=r"expected a schema, records of a pipe can be read only once - at -\n"):
+    with pytest.raises(
+        SchemaError, match=r"expected a schema, because records of a pipe can be read only once - at -\n"
+    ):
         find_schema([shard], Policy())
 
 

@@ -46,7 +46,7 @@ def test_bad_part_is_refused(tmp_path, text):
 
 
 def test_part_with_a_cluster_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="part expected with engine 'local', got 'ray'"):
+    with pytest.raises(ValueError, match="part is only for engine 'local', got 'ray'"):
         build(tmp_path / "rows", part="0/2", engine="ray")
 
 

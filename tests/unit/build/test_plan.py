@@ -190,12 +190,12 @@ def test_single_file_has_one_shard_of_its_name():
 
 
 def test_single_file_with_two_splits_raises():
-    with pytest.raises(ValueError, match="one file expected one split, got train, test"):
+    with pytest.raises(ValueError, match="one output file has one split, got train, test"):
         cut({"train": np.arange(5), "test": np.arange(5)}, single_file="x.tfrecord")
 
 
 def test_single_file_with_many_shards_raises():
-    with pytest.raises(ValueError, match="one file expected one shard, got 3"):
+    with pytest.raises(ValueError, match="one output file is one shard, got 3"):
         cut({"train": np.arange(5)}, ShardSizes(3), single_file="x.tfrecord")
 
 

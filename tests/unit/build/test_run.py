@@ -194,7 +194,7 @@ def test_schema_of_rows_is_kept_in_the_manifest(tmp_path):
 
 
 def test_schema_with_a_file_source_raises(fruit, tmp_path):
-    with pytest.raises(ValueError, match="schema expected with an iterable of rows"):
+    with pytest.raises(ValueError, match="schema is only for an iterable of rows"):
         tfr.build(sources.file_names(fruit, LABEL), tmp_path / "out", schema={"x": "int64"})
 
 

@@ -293,9 +293,9 @@ def test_deflate_unknown_level_raises(compression: Compression, level: Level) ->
 
 
 def test_unknown_compression_raises() -> None:
-    with pytest.raises(ValueError, match="compression must be one of none, gzip, zlib, xz, zstd, got 'bz2'"):
+    with pytest.raises(ValueError, match="compression expected one of none, gzip, zlib, xz, zstd, got 'bz2'"):
         Deflater("bz2")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="compression must be one of none, gzip, zlib, xz, zstd, got 'bz2'"):
+    with pytest.raises(ValueError, match="compression expected one of none, gzip, zlib, xz, zstd, got 'bz2'"):
         InflateReader(MemoryReader(b""), "bz2")  # type: ignore[arg-type]
 
 

@@ -22,9 +22,7 @@ def test_unknown_engine_is_refused(tmp_path):
 
 
 def test_address_without_a_cluster_is_refused(tmp_path):
-    with pytest.raises(
-        ValueError, match="engine_address expected with engine 'ray' or 'dask', got 'auto' with 'local'"
-    ):
+    with pytest.raises(ValueError, match="engine_address is only for engine 'ray' or 'dask', got 'auto' with 'local'"):
         tfr.build([{"x": 1}], tmp_path / "out", engine_address="auto")
 
 

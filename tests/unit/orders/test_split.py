@@ -118,7 +118,7 @@ def test_stratified_split_of_nothing_is_nothing() -> None:
 
 
 def test_stratified_split_with_too_few_labels_raises() -> None:
-    with pytest.raises(ValueError, match=r"^expected one label a record, got 14 for 15 records$"):
+    with pytest.raises(ValueError, match=r"^expected one label per record, got 14 for 15 records$"):
         split_stratified(Whole(15), PARTS, LABELS[1:], 0)
 
 

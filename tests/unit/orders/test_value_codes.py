@@ -60,8 +60,8 @@ def test_other_kinds_of_values_are_refused(values: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([1, 2, 3], r"^expected one group a record, got 3 for 2 records$"),
-        (np.zeros((2, 3), np.int64), r"^expected one group a record, got an array of shape \(2, 3\)$"),
+        ([1, 2, 3], r"^expected one group per record, got 3 for 2 records$"),
+        (np.zeros((2, 3), np.int64), r"^expected one group per record, got an array of shape \(2, 3\)$"),
         (
             BytesColumn(np.zeros(0, np.uint8), np.zeros(3, np.int64), np.array([PRESENT, ABSENT], np.uint8)),
             r"^group is missing in 1 of 2 records - at record 1$",

@@ -142,7 +142,7 @@ def test_manifest_of_another_process_is_never_replaced(
         return put(self, key, data, replaces)  # type: ignore[arg-type]
 
     monkeypatch.setattr(FakeStore, "put", race)
-    with pytest.raises(StorageError, match="another process wrote a manifest meanwhile"):
+    with pytest.raises(StorageError, match="another process wrote its manifest first"):
         reshard(source, "s3://bucket/out", shards=2)
     assert store.objects["out/tfrkit.json"] == b"of another process"
 

@@ -183,7 +183,7 @@ def test_coco_masks_need_an_outline_of_every_object_that_is_stored(tmp_path: Pat
         ("{\n1", "not valid JSON, .* - at c.json, line 2"),
         ("[]", "expected a COCO file .*, got list"),
         ('{"a": 1}', "with a list of images, got the keys a"),
-        ('{"images": [1]}', "images expected objects, got int at 0"),
+        ('{"images": [1]}', "images expected objects, got int as entry 0"),
         ('{"images": [], "annotations": {}}', "with a list of annotations"),
         ("[" * 100_000, "not valid JSON, it is nested too deeply"),
         ('{"images": [' + "9" * 5000 + "]}", "not valid JSON, a number has too many digits"),

@@ -69,13 +69,13 @@ def reshard(
     if (shards is None) == (shard_size is None):
         raise misuse(
             "expected either a number of shards or their size",
-            Step("say one of them: {shards} or {shard_size}", shards=8, shard_size="200MB"),
+            Step("give one of them: {shards} or {shard_size}", shards=8, shard_size="200MB"),
         )
     sizes = read_sizes(shards, shard_size)
     target = choose_target(output)
     if target.is_file and shards != 1:
         raise misuse(
-            f"one file expected 1 shard, got {shards or shard_size}", Step("name a folder: {output}", output="out/")
+            f"one output file is one shard, got {shards or shard_size}", Step("name a folder: {output}", output="out/")
         )
     cluster = choose_cluster(engine, engine_address, jobs)
     options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())

@@ -90,7 +90,9 @@ def shuffle(
     sizes = read_sizes(shards, shard_size)
     target = choose_target(output)
     if target.is_file and shards not in (None, 1):
-        raise misuse(f"one file expected 1 shard, got {shards}", Step("name a folder instead: {output}", output="out/"))
+        raise misuse(
+            f"one output file is one shard, got {shards}", Step("name a folder instead: {output}", output="out/")
+        )
     cluster = choose_cluster(engine, engine_address, jobs)
     options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
     with open_sources(address, incomplete=incomplete) as sources, connect_if(cluster) as workers:

@@ -1,4 +1,4 @@
-// Requests to the server. All addresses are relative, so the page works under any prefix.
+// Requests to the server, relative, so that the page works under any prefix.
 
 export class ApiError extends Error {
 	constructor(body, status) {

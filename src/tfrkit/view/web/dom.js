@@ -1,4 +1,4 @@
-// Elements from data. Text is always a text node, so nothing in a record can become markup.
+// Elements from data. Text is a text node, so no record becomes markup.
 
 const HTML = "http://www.w3.org/1999/xhtml";
 const SVG = "http://www.w3.org/2000/svg";

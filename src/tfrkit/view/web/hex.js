@@ -1,4 +1,4 @@
-// Bytes of a record with the wire format: each field with its place, its meaning and its value.
+// Bytes of a record: each field with its place, meaning and value.
 
 import { get } from "./api.js";
 import { bdi, clear, drawn, h, tool } from "./dom.js";

@@ -1,4 +1,4 @@
-// Figures of a feature: bars with a brush, and lists of values with counts.
+// Figures of a feature: bars with a brush, values with counts.
 
 import { bdi, h, link, s, visible } from "./dom.js";
 import { num, short, t } from "./words.js";

@@ -1,4 +1,4 @@
-// The statistics of a dataset as a page. Drawn in the viewer, and in the file of `tfr stats --html`.
+// The statistics of a dataset, in the viewer and in `tfr stats --html`.
 
 import { bdi, h, icon, link, s, visible } from "./dom.js";
 import { axes, bars, ticks, values } from "./histogram.js";
@@ -34,7 +34,7 @@ const splits = ({ splits: list, records }, show) => list.length ? section(t("sta
 	h("div.split-bar", { "aria-hidden": true }, list.map((one, i) => h("span", { class: `tone-${i % 6}`, style: { "flex-grow": Math.max(one.records, records / 200) } }))),
 	h("ul.split-list", list.map((one, i) => h("li", mark(i), named(one.name, show.split?.(one.name)), ` ${num(one.records)} · ${percent(one.records, records)}`)))) : null;
 
-/** Classes by count, the rest folded. Bars are shares of each split, scaled to the largest. */
+/** Classes by count, the rest folded. Bars are shares of each split. */
 function classes(one, { splits: list }, show) {
 	const { sums } = one;
 	const top = Math.max(...one.classes.flatMap(entry => entry.splits.map((count, i) => count / (sums[i] || 1))));

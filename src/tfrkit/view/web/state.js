@@ -1,4 +1,4 @@
-// The state of the page is its address. Every key has a default, and a key at its default is left out.
+// The state of the page is its address; a key at its default is left out.
 
 const DEFAULTS = {
 	view: "grid", // grid, stats, compare

@@ -33,7 +33,7 @@ class Switches extends HTMLElement {
 	choice(key, guess) {
 		const options = new Set([...guess.options, ...(state[key] && state[key] !== "-" ? [state[key]] : []), ...(guess.value ? [guess.value] : [])]);
 		const canBeNone = key !== "box_order" && key !== "box_units";
-		// With a choice in the address the server's answer is that choice, not its guess.
+		// A choice in the address is the server's answer, too.
 		const own = state[key] ? t("guess.automatic") : t("guess.own", { value: visible(guess.value ?? t("guess.none")) });
 		return h("select.field", { "data-key": key, onchange: event => change({ [key]: event.target.value }) },
 			h("option", { value: "", selected: !state[key] }, own),

@@ -1,4 +1,4 @@
-// The filter is one SQL condition. Ticks and brushes read and write its text: it is kept nowhere else.
+// The filter is one SQL condition. Ticks and brushes read and write its text.
 //
 // A condition is split at the `and`s outside of brackets and quotes. Terms that a figure has written are recognised by their
 // text; all others are the user's own and stay as they are.

@@ -32,7 +32,7 @@ export const t = (key, values = {}) =>
 
 export const num = value => numbers.format(value);
 
-/** The number of a record in its file; after lost bytes, which may hold several records, it is uncertain. */
+/** A record's number, uncertain after lost bytes. */
 export const ordinal = ({ record: n, record_certain: isCertain }) => isCertain === false ? t("damage.uncertain", { n }) : num(n);
 
 /** A number of any size as short text. */

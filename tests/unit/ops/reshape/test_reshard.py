@@ -70,7 +70,7 @@ def test_records_of_a_split_stay_in_it(tmp_path: Path) -> None:
 def test_one_file_takes_everything(source: Path, tmp_path: Path) -> None:
     reshard(source, tmp_path / "out.tfrecord", shards=1)
     assert read(tmp_path / "out.tfrecord") == RECORDS
-    with pytest.raises(ValueError, match="one file expected 1 shard, got 2"):
+    with pytest.raises(ValueError, match="one output file is one shard, got 2"):
         reshard(source, tmp_path / "other.tfrecord", shards=2)
 
 

@@ -158,7 +158,7 @@ def test_one_record_is_shuffled(tmp_path: Path) -> None:
 
 
 def test_one_file_of_several_shards_is_refused(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="one file expected 1 shard, got 3"):
+    with pytest.raises(ValueError, match="one output file is one shard, got 3"):
         shuffle(source, tmp_path / "out.tfrecord", shards=3)
 
 
