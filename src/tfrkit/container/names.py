@@ -16,7 +16,8 @@ SHARD_SUFFIXES: Final = ("tfrecord", "tfrecords", "tfrec", "tfr", "record", "rec
 
 _SUFFIX: Final = rf"\.({'|'.join(SHARD_SUFFIXES)})"
 _NUMBERED: Final = r"\d{5,}-of-\d{5,}"
-_OF_SET: Final = re.compile(r"(.*)-(\d{5,18})-of-(\d{5,18})(.*)", re.DOTALL)
+OF_SET: Final = re.compile(r"(.*)-(\d{5,18})-of-(\d{5,18})(.*)", re.DOTALL)
+SET_NUMBER: Final = re.compile(r"-(\d{5,})-of-(\d{5,})")
 _MAX_NAMED = 3  # files in a message
 
 # A file with a matching name is a shard, whatever it contains: a damaged shard must not be skipped silently.
@@ -119,7 +120,7 @@ def find_incomplete_sets(paths: Iterable[str]) -> list[IncompleteSet]:
     """Find numbered sets among the paths, by file name, that have missing shards."""
     sets: dict[tuple[str, str, str], dict[int, str]] = {}
     for path in paths:
-        match = _OF_SET.fullmatch(path)
+        match = OF_SET.fullmatch(path)
         if match and int(match[2]) < int(match[3]):
             head, number, total, tail = match.groups()
             sets.setdefault((head, total, tail), {})[int(number)] = path

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from tfrkit.container.index import INDEX_FOLDER, index_path
+from tfrkit.container.names import SET_NUMBER
 from tfrkit.sidecars.manifest import ShardChange
 from tfrkit.sidecars.places import FEATURES, INFO, INPUTS, LABEL_FILES, MANIFEST, REPORT, SKIPPED, TFDS_LABELS, list_own
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.lookup import glob_names, list_names
-
-_NUMBER = re.compile(r"-(\d{5,})-of-(\d{5,})")
 
 
 def list_sidecars(sidecars: Sidecars) -> list[str]:
@@ -73,7 +71,7 @@ def update_info(
 
 def _number_of(name: str, num_shards: int) -> int | None:
     """Return the number of a shard in its split from its name; None if the name does not match `num_shards`."""
-    found = _NUMBER.search(name)
+    found = SET_NUMBER.search(name)
     if found is None:
         return 0 if num_shards == 1 else None
     number = int(found[1])

@@ -11,7 +11,7 @@ import numpy as np
 from tfrkit import _native
 from tfrkit._types import Record
 from tfrkit.errors import CodecError
-from tfrkit.features.schema import Schema, decode_name
+from tfrkit.features.schema import PARTS, Schema, decode_name
 from tfrkit.features.spec import RecordKind
 from tfrkit.images.decode import decode_image
 from tfrkit.images.sniff import sniff_image
@@ -189,7 +189,7 @@ def _read_features(record: Record, kind: RecordKind) -> dict[str, _Stored] | Non
     if isinstance(found, _native.Fault):
         return None
     features, lists = found
-    prefixes = ("context.", "feature_lists.") if kind == "sequence_example" else ("", "")
+    prefixes = _prefixes(kind)
     read = {prefixes[0] + decode_name(bytes(name)): _Stored(stored, values) for name, stored, values in features or ()}
     for name, frames in lists or ():
         read[prefixes[1] + decode_name(bytes(name))] = _Stored("frames", frames, is_list=True)
@@ -208,9 +208,14 @@ def _to_array(stored: _Stored) -> Any:
     return [bytes(value) for value in stored.values]
 
 
+def _prefixes(kind: RecordKind) -> tuple[str, str]:
+    """Return what the names of features and of feature lists start with."""
+    return (f"{PARTS[0]}.", f"{PARTS[1]}.") if kind == "sequence_example" else ("", "")
+
+
 def _list_kinds(schema: Schema) -> dict[str, str]:
     """Map each feature to its storage kind; several kinds are joined by "|" if records disagree."""
-    prefixes = ("context.", "feature_lists.") if schema.kind == "sequence_example" else ("", "")
+    prefixes = _prefixes(schema.kind)
     kinds = {}
     for prefix, specs in ((prefixes[0], schema.features), (prefixes[1], schema.feature_lists)):
         for name, spec in specs.items():

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.survey import find_schema
 from tfrkit.container.compression import Compression
+from tfrkit.container.names import OF_SET
 from tfrkit.container.records import Policy
 from tfrkit.errors import SchemaError, Step, StorageError, misuse
 from tfrkit.features.schema import Schema, find_mismatches, show_name
@@ -32,7 +33,6 @@ from tfrkit.sidecars.same_classes import require_same_classes
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.resolve import Address, show_address
 
-_NUMBERED = re.compile(r"(.*)-(\d{5,18})-of-(\d{5,18})(.*)", re.DOTALL)
 _SHOWN_MISMATCHES = 5
 
 
@@ -116,7 +116,7 @@ def _choose_split(sidecars: Sidecars, wanted: str | None) -> tuple[str | None, l
 def _choose_set(sidecars: Sidecars, wanted: str | None) -> list[int]:
     sets: dict[str, list[int]] = {}
     for number, path in enumerate(sidecars.paths):
-        match = _NUMBERED.fullmatch(os.path.basename(path))
+        match = OF_SET.fullmatch(os.path.basename(path))
         sets.setdefault(match[1] if match else "", []).append(number)
     if wanted is None:
         if len(sets) > 1:
@@ -200,7 +200,7 @@ def _plan(
     filled = [sources.shards[number] for number in numbers if sources.shards[number].nbytes]
     compression: Compression = filled[0].compression if filled else "none"
     counted = [(at, count) for at, count in enumerate(added.counts) if count.num_records]
-    numbered = [_NUMBERED.fullmatch(work.name) for work in chosen]
+    numbered = [OF_SET.fullmatch(work.name) for work in chosen]
     if not any(numbered) and len(chosen) == 1:
         _grow(sources, added, numbers[0], chosen[0], progress)
         return works
@@ -232,7 +232,7 @@ def _grow(sources: FrameSources, added: FrameSources, number: int, work: ShardWo
 
 def _renumber(works: Sequence[ShardWork], num_new: int) -> list[str]:
     """Rename the shards of a numbered set for a larger one; return the names of the new shards."""
-    found = [_NUMBERED.fullmatch(work.name) for work in works]
+    found = [OF_SET.fullmatch(work.name) for work in works]
     parts = [match.groups() for match in found if match is not None]
     sets = {(head, total, tail) for head, _, total, tail in parts}
     [head, total, tail] = min(sets)

@@ -16,7 +16,7 @@ from tfrkit._threads import choose_threads
 from tfrkit._types import Int64Array
 from tfrkit.container.records import Policy, read_list
 from tfrkit.errors import MissingFeatureError
-from tfrkit.features.schema import find_part
+from tfrkit.features.schema import PARTS, find_part
 from tfrkit.ops.edit.change import Changed, ChangeOptions, keep_all, names_folder, open_to_change
 from tfrkit.ops.edit.edit import drop_records, note_empty
 from tfrkit.ops.edit.query import miss_feature
@@ -25,7 +25,6 @@ from tfrkit.ops.query.errors import quote_name
 from tfrkit.ops.query.places import RECORD_COLUMN
 from tfrkit.ops.query.query import QuerySession
 from tfrkit.ops.query.scan import QueryTable
-from tfrkit.ops.query.text import STRUCTS
 from tfrkit.passes.frame_sources import FrameSources
 from tfrkit.passes.walk import walk_frames
 from tfrkit.progress import Progress, Quiet
@@ -179,8 +178,8 @@ def _find_column(table: QueryTable, name: str) -> tuple[str, str]:
         named, name = find_part(schema, name)
     except MissingFeatureError:
         raise miss_feature(table, name) from None
-    part = (named or STRUCTS[name not in schema.features]) if schema.kind == "sequence_example" else ""
-    specs = schema.feature_lists if part == STRUCTS[1] else schema.features
+    part = (named or PARTS[name not in schema.features]) if schema.kind == "sequence_example" else ""
+    specs = schema.feature_lists if part == PARTS[1] else schema.features
     column = f"{part}." * bool(part) + quote_name(table.name_of(part, name))
     spec = specs[name]
     is_bytes = spec.kind == "bytes" and spec.shape == () and spec.encoding == "list" and not spec.is_list

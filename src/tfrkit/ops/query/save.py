@@ -20,10 +20,10 @@ from tfrkit.container.names import resembles_shard_name
 from tfrkit.container.records import read_records
 from tfrkit.container.writer import ShardWriter, frame_records
 from tfrkit.errors import QueryError
-from tfrkit.features.schema import Schema
+from tfrkit.features.schema import PARTS, Schema
 from tfrkit.features.spec import Spec, StorageKind
 from tfrkit.ops.preview import json_to_cell
-from tfrkit.ops.query.text import STRUCTS, ask_for_numbers, find_copied_table, is_ordered
+from tfrkit.ops.query.text import ask_for_numbers, find_copied_table, is_ordered
 from tfrkit.outputs.target import require_output
 from tfrkit.sidecars.places import remove_own
 from tfrkit.storage.addresses import has_scheme
@@ -219,7 +219,7 @@ def _gather(records: Iterable[Record]) -> Iterator[list[Record]]:
 def _write_rows(answer: Answer, path: str, compression: Compression) -> int:
     """Write rows as Examples, or as SequenceExamples if the only columns are the structs of one; return the count."""
     specs: dict[str, Spec] = {}
-    is_sequence = set(answer.columns) <= set(STRUCTS) and all(kind.startswith("STRUCT") for kind in answer.types)
+    is_sequence = set(answer.columns) <= set(PARTS) and all(kind.startswith("STRUCT") for kind in answer.types)
     for name, kind in zip(answer.columns, answer.types, strict=True):
         element = re.sub(r"\[\d*\]$", "", kind)
         if element in _STORED_TYPES:

@@ -18,14 +18,14 @@ from tfrkit.container.records import FrameStream, Policy, read_records
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import QueryError
 from tfrkit.features.arrow_schema import ArrowField, escape_name
-from tfrkit.features.schema import Schema, map_specs, show_name
+from tfrkit.features.schema import PARTS, Schema, map_specs, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.feeds.arrow import ArrowStream
 from tfrkit.feeds.arrow_layout import Node, lay_out_columns
 from tfrkit.ops.query.engine import defer_signals
 from tfrkit.ops.query.errors import quote_name
 from tfrkit.ops.query.places import PLACE_COLUMNS, RECORD_COLUMN, ShardPlaces, place_fields
-from tfrkit.ops.query.text import STRUCTS, ParsedQuery, fold_name
+from tfrkit.ops.query.text import ParsedQuery, fold_name
 from tfrkit.passes.walk import walk_frames
 from tfrkit.storage.resolve import Address
 
@@ -161,9 +161,9 @@ class QueryTable:
         """Map (struct or "", feature) to a column name. Names that DuckDB does not distinguish get a number."""
         self._names: dict[tuple[str, str], str] = {}
         is_sequence = self.schema.kind == "sequence_example"
-        parts: list[tuple[str, Any]] = [(STRUCTS[0] if is_sequence else "", self.schema.features)]
+        parts: list[tuple[str, Any]] = [(PARTS[0] if is_sequence else "", self.schema.features)]
         if is_sequence:
-            parts.append((STRUCTS[1], self.schema.feature_lists))
+            parts.append((PARTS[1], self.schema.feature_lists))
         for part, specs in parts:
             taken = {fold_name(name) for name in specs}
             self._folded: set[str] = set()
@@ -202,7 +202,7 @@ class QueryTable:
             folded = fold_name(name)
             is_named = folded in parsed.names or folded in class_ids
             is_used = parsed.wants_all or part in parsed.whole_structs or is_named
-            specs = self.schema.feature_lists if part == STRUCTS[1] else self.schema.features
+            specs = self.schema.feature_lists if part == PARTS[1] else self.schema.features
             kinds = specs[feature].seen or ()
             if is_used and len(kinds) > 1:
                 raise QueryError(
@@ -352,8 +352,8 @@ def _select(schema: Schema, wanted: Sequence[tuple[str, str]]) -> Schema:
     if schema.kind != "sequence_example":
         return schema.select([feature for _, feature in wanted])
     return Schema(
-        {name: spec for name, spec in schema.features.items() if (STRUCTS[0], name) in chosen},
-        feature_lists={name: spec for name, spec in schema.feature_lists.items() if (STRUCTS[1], name) in chosen},
+        {name: spec for name, spec in schema.features.items() if (PARTS[0], name) in chosen},
+        feature_lists={name: spec for name, spec in schema.feature_lists.items() if (PARTS[1], name) in chosen},
         kind=schema.kind,
     )
 

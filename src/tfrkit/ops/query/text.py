@@ -19,8 +19,6 @@ from tfrkit.features.schema import PARTS
 from tfrkit.ops.query.errors import point_at, to_query_error
 from tfrkit.ops.query.places import RECORD_COLUMN
 
-STRUCTS = PARTS
-
 # Tables are TFRecord files. These functions are allowed too, because they make rows only from their arguments.
 _TABLE_FUNCTIONS = {"range", "generate_series", "unnest", "repeat", "repeat_row", "generate_subscripts"}
 _KNOWN_TABLES = {"BASE_TABLE", "JOIN", "SUBQUERY", "TABLE_FUNCTION", "EXPRESSION_LIST", "EMPTY", "EMPTY_FROM"}
@@ -249,7 +247,7 @@ class _Gathered:
         self.names.update(folded)
         if len(folded) == 1:
             self.single_names.update(folded)
-        if folded[-1] in STRUCTS:
+        if folded[-1] in PARTS:
             self.whole_structs.add(folded[-1])
 
     def _read_table(self, table: Node, kind: str, scope: frozenset[str]) -> None:

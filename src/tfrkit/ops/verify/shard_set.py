@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +14,7 @@ from tfrkit._limits import LIMITS
 from tfrkit._threads import map_ahead, run_ahead
 from tfrkit.container.index import index_path, read_index
 from tfrkit.container.locate import scan_frames
-from tfrkit.container.names import find_incomplete_sets
+from tfrkit.container.names import SET_NUMBER, find_incomplete_sets
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.engines.base import Tick
@@ -30,7 +29,6 @@ from tfrkit.storage.digest import hash_file
 from tfrkit.storage.lookup import is_file, list_names
 from tfrkit.storage.resolve import open_reader
 
-_NUMBER = re.compile(r"-(\d{5,})-of-(\d{5,})")
 # Limit on notes about single files: more would hide the result.
 _MAX_NAMED = 5
 
@@ -127,7 +125,7 @@ def _check_numbers(result: Verification, paths: Iterable[str], asked: Asked) -> 
         os.path.join(folder, name)
         for folder in dict.fromkeys(map(os.path.dirname, named))
         for name in _list_folder(folder)
-        if _NUMBER.search(name)
+        if SET_NUMBER.search(name)
     ]
     for found in find_incomplete_sets([*named, *beside]):
         if found.name not in wanted:
@@ -173,7 +171,7 @@ def _compare_tfds(tallies: list[ShardTally], sidecars: Sidecars) -> Iterator[Ver
 
 
 def _compare_length(tally: ShardTally, lengths: list[int]) -> Iterator[VerifyFinding]:
-    match = _NUMBER.search(os.path.basename(tally.path))
+    match = SET_NUMBER.search(os.path.basename(tally.path))
     if match is None or not lengths:
         return
     number, total = int(match[1]), int(match[2])

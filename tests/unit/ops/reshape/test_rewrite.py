@@ -282,23 +282,26 @@ def test_class_names_go_with_the_records(source: Path, tmp_path: Path) -> None:
     assert (tmp_path / "again" / "classes.txt").read_text() == "0:cat\n1:dog\n2:owl\n"
 
 
+def name_classes(folder: Path, text: str) -> Path:
+    """Write a class file, and records if the folder is new."""
+    if not folder.exists():
+        folder.mkdir()
+        (folder / "more.tfrecord").write_bytes(write_frames(RECORDS))
+    (folder / "classes.txt").write_text(text)
+    return folder
+
+
 def test_class_lists_of_different_lengths_are_not_carried_over(source: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "more.tfrecord").write_bytes(write_frames(RECORDS))
-    (source.parent / "classes.txt").write_text("0:cat\n")
-    (other / "classes.txt").write_text("0:cat\n1:dog\n")
+    name_classes(source.parent, "0:cat\n")
+    other = name_classes(tmp_path / "other", "0:cat\n1:dog\n")
     made = run_reshard([source, other], tmp_path / "out")
     assert "classes.txt was not carried over, it differs between input folders" in made.notes
     assert not (tmp_path / "out" / "classes.txt").exists()
 
 
 def test_class_files_that_name_an_id_differently_are_refused(source: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "more.tfrecord").write_bytes(write_frames(RECORDS))
-    (source.parent / "classes.txt").write_text("0:cat\n1:dog\n")
-    (other / "classes.txt").write_text("0:cat\n1:fish\n")
+    name_classes(source.parent, "0:cat\n1:dog\n")
+    other = name_classes(tmp_path / "other", "0:cat\n1:fish\n")
     with pytest.raises(SchemaError, match="class 1 of feature 'label' is 'fish' here and 'dog' in the other files"):
         run_reshard([source, other], tmp_path / "out")
     assert not (tmp_path / "out").exists()
