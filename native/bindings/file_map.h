@@ -100,9 +100,12 @@ class FrameCall {
     return read(span_, verify_);
   }
 
-  // As MappedCall::Finish.
+  // As MappedCall::Finish. A frame that only reaches past `stop` does not look odd.
   void Finish(const FrameRun& run) {
-    call_.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
+    const bool is_cut =
+        run.fault.kind == FaultKind::kTruncatedHeader || run.fault.kind == FaultKind::kTruncatedPayload;
+    const bool is_odd = run.fault && !(is_cut && span_.size() < buffer_.bytes().size());
+    call_.Finish(run.num_frames == 0 ? 0 : run.next, is_odd);
   }
 
  private:

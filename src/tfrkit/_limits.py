@@ -51,7 +51,7 @@ class Limits:
     # Reading shards. Inflated pieces stay in the L2 cache between checking and parsing; pieces that are copied to bytes
     # objects are touched twice, so they are smaller.
     inflate_nbytes: int = 1 << 20
-    read_nbytes: int = 1 << 16
+    read_nbytes: int = 1 << 18
     inflater_nbytes: int = 1 << 20  # stored bytes that justify another thread: some milliseconds of inflating
     max_inflaters: int = 4  # more of them wait for the interpreter lock and slow each other down
     ahead_step_nbytes: int = 2 << 20  # inflated per task of a thread, enough to hide the cost of passing tasks on

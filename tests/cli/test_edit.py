@@ -83,7 +83,11 @@ def test_nothing_to_change_is_exit_code_1(tfr, sample: Path) -> None:
         (("--set", "label==1", "--in-place"), 2, "--set expected FEATURE = VALUE"),
         (("--set", "label=1", "--set", "label=2", "--in-place"), 2, "got 'label' twice"),
         (("--in-place",), 2, "expected values to set, or drop, got neither"),
-        (("--drop", "--in-place"), 2, "drop expected a condition, got none\n  say which records: --where SQL"),
+        (
+            ("--drop", "--in-place"),
+            2,
+            "expected a condition for records to drop, got none\n  say which records: --where SQL",
+        ),
         (("--set", "lable=1", "--in-place"), 3, "no feature 'lable', did you mean 'label'"),
         (("--set", "label='x'", "--in-place"), 3, "feature 'label' expected int64, got VARCHAR"),
         (

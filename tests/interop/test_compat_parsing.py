@@ -175,3 +175,19 @@ DECODERS: dict[str, Any] = {
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_frames_are_tensorflows(name: str, decoder: str) -> None:
     run_both(lambda tf: DECODERS[decoder](tf, PICTURES[name]))
+
+
+PIXEL_TYPES = ("uint8", "int8", "uint16", "int16", "float32", "float64")
+
+
+@pytest.mark.parametrize("saturate", [False, True])
+@pytest.mark.parametrize("to", PIXEL_TYPES)
+@pytest.mark.parametrize("given", PIXEL_TYPES)
+def test_pixels_of_another_type_are_tensorflows(given: str, to: str, saturate: bool) -> None:
+    if np.dtype(given).kind == "f":
+        pixels = np.linspace(0, 1, 97).astype(given)
+    else:
+        pixels = np.linspace(0, np.iinfo(given).max, 97).astype(given)
+    if saturate and np.dtype(given).kind != "u":
+        pixels = np.concatenate([pixels, -pixels])
+    run_both(lambda tf: tf.image.convert_image_dtype(tf.constant(pixels), to, saturate=saturate))

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-import tfrkit as tfr
 from streets.building import build_from
 from streets.make_written import ABSENT, DENSE, NUM_ROWS, Column, build_rows, rows_of, truth_of
 from streets.pictures import draw, encode
@@ -40,7 +39,7 @@ def make_arrays_npy(folder: Path, storage: Storage) -> Made:
 
 def make_arrays_dict(folder: Path, storage: Storage) -> Made:
     out = folder / ("data.tfrecord" if storage.layout == "file" else "data")
-    build_rows(tfr.sources.arrays(_stacked(_ARRAYS)), out, storage)
+    build_rows(_stacked(_ARRAYS), out, storage)
     return place(out, truth_of(_ARRAYS), storage)
 
 

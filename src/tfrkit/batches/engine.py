@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from tfrkit import _native
-from tfrkit._limits import LIMITS
+from tfrkit._limits import DEFAULT_AHEAD_NBYTES, LIMITS
 from tfrkit._threads import map_ahead
 from tfrkit._types import UInt64Array
 from tfrkit.batches.ahead import FramesAhead, choose_inflaters
-from tfrkit.batches.fetch import Fetcher
 from tfrkit.batches.shard_set import ShardSet
+from tfrkit.batches.stream import SizedBatch, read_batches
+from tfrkit.codec.decode import Decoder
 from tfrkit.container.faults import fault_to_error, locate_memory_error
 from tfrkit.container.records import Finding, Policy, Stretch
 from tfrkit.container.shards import Shard
@@ -83,7 +84,7 @@ class EnginePass:
     def __init__(
         self,
         shard_set: ShardSet,
-        fetcher: Fetcher,
+        decoder: Decoder,
         policy: Policy,
         *,
         workers: int,
@@ -98,7 +99,7 @@ class EnginePass:
         """
         self._shards: Sequence[Shard] = shard_set.shards
         self._records = shard_set.records
-        self._decoder = fetcher.decoder
+        self._decoder = decoder
         self._policy = policy
         self._workers = workers
         self._inflaters = inflaters
@@ -284,6 +285,23 @@ class EnginePass:
                 raise locate_memory_error(MemoryError(), shard=name, record=record, offset=offset)
             error = fault_to_error(fault, shard=name, record=record, offset=offset, columns=self._decoder.column_names)
             self._policy.take(Finding(name, record, offset, error.what), error)
+
+
+def read_stream(
+    shard_set: ShardSet, decoder: Decoder, policy: Policy, *, batch_size: int, threads: int
+) -> Iterator[SizedBatch]:
+    """Yield batches in file order: by the native engine, or by Python threads if it cannot read the shards."""
+    shards = shard_set.shards
+    workers = choose_workers(threads, shards.nbytes, is_given=False)
+    if workers == 0 or explain_no_engine(shard_set, is_stream=True, threads=threads) is not None:
+        yield from read_batches(shards, decoder, policy, batch_size=batch_size, drop_last=False, threads=threads)
+        return
+    inflaters = 0 if shards.compressions <= {"none"} else choose_inflaters(shards, threads)
+    made = EnginePass(
+        shard_set, decoder, policy, workers=workers, ahead_nbytes=DEFAULT_AHEAD_NBYTES, inflaters=inflaters
+    )
+    for columns, num_rows, _ in made.read_in_order(batch_size):
+        yield decoder.assemble(columns, num_rows), num_rows
 
 
 def _list_rows(

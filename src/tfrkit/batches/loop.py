@@ -335,7 +335,7 @@ class BatchLoop:
         ahead_nbytes = self._batching.ahead_nbytes // (2 if feeds_steps else 1)
         return EnginePass(
             shard_set,
-            self.fetcher,
+            self.fetcher.decoder,
             policy,
             workers=workers,
             ahead_nbytes=ahead_nbytes,

@@ -67,7 +67,7 @@ def build(
             missing value of a table is left out of its record: None, and in pandas also NaN, which means the same
             there. NaN of polars and pyarrow is stored, and so is NaN in a list of floats of any library. Dates and
             decimals need ``tfr.sources.table(df, types={"when": "text"})``. An index becomes a column if it has a
-            name, else it is left out.
+            name, else it is left out. A dict with an array of several dimensions is read as `tfr.sources.arrays`.
         out: A folder; or a name that ends in .tfrecord, for one file. Also an address of s3://, gs:// or az://.
         splits: Split names with a ratio (0.1), a count (500), the path of a list of names, or None for the rest. The
             remainder goes to "train".
@@ -115,6 +115,7 @@ def build(
     from tfrkit.outputs.target import Target
     from tfrkit.progress import Quiet
     from tfrkit.sources import base
+    from tfrkit.sources.arrays import Arrays
     from tfrkit.sources.iterable import Rows
     from tfrkit.sources.table import Table
     from tfrkit.storage.addresses import has_scheme
@@ -127,7 +128,9 @@ def build(
     options = BuildOptions(**{field.name: given[field.name] for field in fields(BuildOptions)})
     chosen: Any = source
     if not isinstance(chosen, base.Source):
-        if is_table(chosen) and schema is None:
+        if schema is None and isinstance(chosen, Mapping) and any(getattr(x, "ndim", 1) > 1 for x in chosen.values()):
+            chosen = Arrays(chosen, floats=floats)
+        elif schema is None and is_table(chosen):
             chosen = Table(chosen, floats=floats)
         else:
             chosen = Rows(chosen, schema=schema, floats=floats)

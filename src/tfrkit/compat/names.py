@@ -29,6 +29,7 @@ from tfrkit.compat.graph import Session, do_nothing, placeholder
 from tfrkit.compat.iterators import disable_eager_execution, enable_eager_execution, executing_eagerly
 from tfrkit.compat.message_json import decode_json_example
 from tfrkit.compat.namespace import Namespace
+from tfrkit.compat.pixel_types import convert_image_dtype
 from tfrkit.compat.ragged import RaggedTensor
 from tfrkit.compat.randomness import set_random_seed
 from tfrkit.compat.record_dataset import TFRecordDataset
@@ -153,7 +154,7 @@ NAMES: dict[str, Any] = {
     "errors": _ERRORS,
     "flags": flags.FLAGS_SPACE,
     "gfile": gfile.GFILE_1,
-    "image": Namespace("tf.image", **_PICTURES),
+    "image": Namespace("tf.image", **_PICTURES, convert_image_dtype=convert_image_dtype),
     "io": Namespace("tf.io", **_PARSING, **_PICTURES, **_RECORDS, gfile=gfile.GFILE_2),
     "numpy_function": python_calls.numpy_function,
     "placeholder": placeholder,

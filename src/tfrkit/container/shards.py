@@ -126,6 +126,7 @@ class Shard:
         """
         shards = []
         known: dict[str, Compression] = {}
+        paths = list(paths)
         for path in paths:
             place = _NUMBERS.sub("", path) if has_scheme(path) else ""
             listed = recall_compression(path) if place else None
@@ -137,7 +138,13 @@ class Shard:
                     shards[-1]._is_assumed = reader.listing is None
                     continue
             if not place or place not in known:
-                shards.append(cls.open(path))
+                try:
+                    shards.append(cls.open(path))
+                except NotATFRecordError as error:
+                    if len(paths) > _MAX_NAMED and error.hint is None:
+                        folder = shlex.quote(os.path.dirname(path) or ".")
+                        error.hint = f"list every file that cannot be read: tfr verify {folder}"
+                    raise
                 known[place] = shards[-1].compression
                 continue
             shards.append(cls(open_reader(path), compression=known[place]))

@@ -31,7 +31,7 @@ def split_by(
 
     if hash_by is not None:
         if stratify is not None or group is not None:
-            raise ValueError("hash_by cannot be combined with stratify or group")
+            raise ValueError("a split by hash cannot be stratified or keep groups together")
         orders = split_hashed(base, parts, read(hash_by), seed)
         return orders, [f"{name}: {order.size} of {base.size} rows" for name, order in orders.items()]
     if group is not None:

@@ -88,7 +88,7 @@ class ShardOutput:
     """One shard being written. Not thread-safe.
 
     Takes whole frames. The tally is computed from the frames passed to `write`. `then` is called with the path of the
-    finished shard, on the writer thread.
+    finished shard, on the writer thread. Messages use `name` instead of the path.
     """
 
     def __init__(
@@ -98,10 +98,12 @@ class ShardOutput:
         *,
         compression: Compression = "none",
         level: Level = "default",
+        name: str | None = None,
         descriptor: int | None = None,
         then: Callable[[str], None] | None = None,
     ) -> None:
         self.path = path
+        self._name = name or path
         self._then = then
         self.tally = Tally()
         self.written: Written | None = None
@@ -112,7 +114,7 @@ class ShardOutput:
         elif compression != "none":
             self._deflater = Deflater(compression, level)
         self._is_ours = descriptor is None
-        self._file: OutputFile | None = NewFile(path) if descriptor is None else OutputFile(descriptor, path)
+        self._file: OutputFile | None = NewFile(path, name) if descriptor is None else OutputFile(descriptor, path)
         threads.num_shards += 1
         # Kept while frames are written, so that the index needs no scan.
         self._small = bytearray()
@@ -125,7 +127,7 @@ class ShardOutput:
             return
         offsets, digest, stop, fault = _native.sum_frames(frames, 0, nbytes, 1 << 62, 1 << 62, "lengths")
         if fault is not None or stop != nbytes:
-            raise CorruptRecordError("frames to write are incomplete", shard=self.path, offset=stop)
+            raise CorruptRecordError("frames to write are incomplete", shard=self._name, offset=stop)
         if self._is_ours:
             self._offsets.append(offsets + np.uint64(self.tally.nbytes))
         self.tally += Tally(len(offsets), nbytes, digest)
@@ -153,7 +155,7 @@ class ShardOutput:
             try:
                 os.fsync(file.descriptor)
             except OSError as error:
-                raise explain_os_error(error, self.path, verb="write") from None
+                raise explain_os_error(error, self._name, verb="write") from None
         self._close()
         if self._is_ours:
             checkpoints = self._deflater.checkpoints() if isinstance(self._deflater, BlockDeflater) else b""

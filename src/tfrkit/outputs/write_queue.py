@@ -72,10 +72,14 @@ class OutputFile:
 
 
 class NewFile(OutputFile):
-    """A file that is created at the first write, and can be closed and reopened before it is complete."""
+    """A file that is created at the first write, and can be closed and reopened before it is complete.
 
-    def __init__(self, path: str) -> None:
-        super().__init__(-1, path)
+    Messages use `name` instead of the path.
+    """
+
+    def __init__(self, path: str, name: str | None = None) -> None:
+        super().__init__(-1, name or path)
+        self._path = path
         self._is_made = False
 
     def open(self) -> None:
@@ -84,7 +88,7 @@ class NewFile(OutputFile):
             return
         how = os.O_APPEND if self._is_made else os.O_CREAT | os.O_EXCL
         try:
-            self.descriptor = os.open(self.name, os.O_WRONLY | _platform.O_CLOEXEC | how, 0o666)
+            self.descriptor = os.open(self._path, os.O_WRONLY | _platform.O_CLOEXEC | how, 0o666)
         except OSError as error:
             raise explain_os_error(error, self.name, verb="write", more=", no partial file was left") from None
         self._is_made = True

@@ -52,10 +52,10 @@ def holds_examples(shard: Shard) -> bool:
 
 
 def join_stretches(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
-    """Yield stretches in groups of about `LIMITS.check_nbytes`: those of a remote shard are small."""
+    """Yield stretches in groups of at most `LIMITS.check_nbytes`, or alone: those of a remote shard are small."""
     group: list[Stretch] = []
     for stretch in stretches:
-        if group and (not stretch.num_frames or sum(one.nbytes for one in group) >= LIMITS.check_nbytes):
+        if group and (not stretch.num_frames or sum(one.nbytes for one in (*group, stretch)) > LIMITS.check_nbytes):
             yield group
             group = []
         group.append(stretch)

@@ -106,7 +106,7 @@ def parse_remote(path: str) -> Remote | None:
         if f"{scheme}://{rest}" in _signatures:
             return Remote(scheme, f"{scheme}://{rest}", "")  # each signed object is a store of its own
     store, _, key = rest.partition("/")
-    if not store:
+    if not store or match[0].endswith("///"):
         raise StorageError(f"expected {scheme}://bucket/key, got no bucket", shard=path)
     # The account in abfs://container@account.dfs.core.windows.net/x is part of the store.
     return Remote(scheme, f"{scheme}://{store}", re.sub("/+", "/", key).lstrip("/"))

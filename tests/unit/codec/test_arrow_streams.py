@@ -253,7 +253,7 @@ def test_rows_of_a_table_name_what_does_not_fit(tmp_path: Path, rows: Any, messa
         ({"s": ["a", float("nan")]}, r"got NaN and text - at a table in memory, row 1\n  where NaN means no value"),
         ({"s": 1}, r"column 's' expected values of many rows, got int .*\n  rows go into a list"),
         ({"s": "abc"}, "column 's' expected values of many rows, got str"),
-        ({"s": np.zeros((2, 2))}, r"expected one value per row, got an array of \(2, 2\) .*\n  .*sources.arrays"),
+        ({"s": [np.zeros((2, 2))]}, r"expected one value per row, got an array of \(1, 2, 2\) .*\n  .*sources.arrays"),
     ],
 )
 def test_dict_of_columns_names_what_does_not_fit(tmp_path: Path, columns: Any, message: str) -> None:
@@ -264,3 +264,11 @@ def test_dict_of_columns_names_what_does_not_fit(tmp_path: Path, columns: Any, m
 def test_dict_of_columns_is_a_table(tmp_path: Path) -> None:
     tfrkit.build({"x": np.arange(3), "name": ["a", None, "c"]}, tmp_path / "x.tfrecord")
     assert list(tfrkit.open(tmp_path / "x.tfrecord")) == [{"x": 0, "name": b"a"}, {"x": 1}, {"x": 2, "name": b"c"}]
+
+
+def test_dict_with_an_array_of_two_dimensions_is_read_as_arrays(tmp_path: Path) -> None:
+    pixels = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+    tfrkit.build({"x": pixels, "y": np.array([3, 4])}, tmp_path / "x.tfrecord")
+    rows = list(tfrkit.open(tmp_path / "x.tfrecord"))
+    assert [row["y"] for row in rows] == [3, 4]
+    assert np.array_equal([row["x"] for row in rows], pixels)

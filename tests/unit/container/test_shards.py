@@ -68,6 +68,14 @@ def test_foreign_file_says_what_it_seems_to_be(data: bytes, what: str) -> None:
         open_shard(data)
 
 
+def test_foreign_file_among_many_says_how_to_find_the_others(tmp_path: Path) -> None:
+    paths = fill(tmp_path, "0.tfrecord", "1.tfrecord", "2.tfrecord")
+    paths += fill(tmp_path, "3.tfrecord", data=b"a,b\n1,2\n" * 9)
+    with pytest.raises(NotATFRecordError, match="got a text file .*3.tfrecord\n.*cannot be read: tfr verify") as caught:
+        Shard.open_all(paths)
+    assert str(caught.value).endswith(f"tfr verify {tmp_path}")
+
+
 @pytest.mark.parametrize("offset", [0, 8, 11])
 def test_damaged_first_header_is_still_a_tfrecord(offset: int) -> None:
     assert open_shard(flip(FRAMES, offset)).compression == "none"

@@ -73,7 +73,7 @@ def test_hashed_split_keeps_old_rows_where_they_are(tmp_path: Path) -> None:
 
 
 def test_hash_by_with_another_rule_raises(ds: tfrkit.Dataset) -> None:
-    with pytest.raises(ValueError, match="hash_by cannot be combined"):
+    with pytest.raises(ValueError, match="a split by hash cannot be stratified or keep groups together"):
         ds.split({"a": 0.5, "b": 0.5}, hash_by="id", stratify="label")
 
 

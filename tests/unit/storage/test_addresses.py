@@ -34,8 +34,9 @@ def test_address_has_a_store_and_a_key() -> None:
         "az", "az://box@account.dfs.core.windows.net", "x",
     )  # fmt: skip
     assert parse_remote("data/x") is None
-    with pytest.raises(StorageError, match="expected s3://bucket/key, got no bucket"):
-        parse_remote("s3://")
+    for address in ("s3://", "s3:///x"):
+        with pytest.raises(StorageError, match="expected s3://bucket/key, got no bucket"):
+            parse_remote(address)
 
 
 def test_signed_part_is_kept_out_of_names() -> None:

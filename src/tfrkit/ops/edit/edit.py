@@ -85,7 +85,9 @@ def edit(
             "the condition is empty", Step("say which records: {where}, or leave it out for all of them", where=...)
         )
     if drop and where is None:
-        raise misuse("drop expected a condition, got none", Step("say which records: {where}", where=...))
+        raise misuse(
+            "expected a condition for records to drop, got none", Step("say which records: {where}", where=...)
+        )
     out = None if output is None else show_address(output)
     options = ChangeOptions(out, in_place, dry_run, force, incomplete, jobs, progress or Quiet())
     with open_to_change(address, options) as sources:

@@ -17,7 +17,7 @@ from tfrkit.container.index import index_path, load_index, write_dali_index
 from tfrkit.container.locate import save_index
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard
-from tfrkit.errors import ContainerError, StaleIndexError, Step, StorageError, misuse
+from tfrkit.errors import ContainerError, StaleIndexError, Step, misuse
 from tfrkit.ops.edit.change import Changed, ChangeOptions, ShardWork, list_changed
 from tfrkit.ops.reshape.layout import choose_name
 from tfrkit.ops.reshape.outputs import Outputs, OutShard
@@ -235,14 +235,11 @@ class Change:
         fed = [(work, work.feed) for work in self.works if work.feed is not None]
         shards = [OutShard(work.name, compression=work.compression) for work, _ in fed]
         try:
-            with Outputs(shards, OutputThreads(self.options.jobs), folder=folder) as outputs:
+            final = partial(os.path.join, shown)
+            with Outputs(shards, OutputThreads(self.options.jobs), folder=folder, final=final) as outputs:
                 for number, (_, feed) in enumerate(fed):
                     feed(partial(outputs.put_last, number))
                 made_shards = outputs.finish()
-        except StorageError as error:
-            if error.shard is not None and error.shard.startswith(folder):
-                error.shard = os.path.join(shown, os.path.relpath(error.shard, folder))
-            raise
         finally:
             self.options.progress.end()
         self._require_change()

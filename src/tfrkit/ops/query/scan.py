@@ -10,8 +10,9 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import Infer, Int64Array, Verify
+from tfrkit.batches.engine import read_stream
 from tfrkit.batches.shard_set import ShardSet
-from tfrkit.batches.stream import SizedBatch, read_batches
+from tfrkit.batches.stream import SizedBatch
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.records import FrameStream, Policy, read_records
@@ -238,9 +239,7 @@ class QueryTable:
         decoder = Decoder(schema, known=self.schema if is_whole else None)
         if self._batch_size is None:
             self._batch_size = max(1, min(_MAX_ROWS, _BATCH_NBYTES // max(1, _estimate_nbytes(self.shard_set.shards))))
-        yield from read_batches(
-            self.shard_set.shards, decoder, policy, batch_size=self._batch_size, drop_last=False, threads=threads
-        )
+        yield from read_stream(self.shard_set, decoder, policy, batch_size=self._batch_size, threads=threads)
 
 
 class TableScan(ArrowStream):

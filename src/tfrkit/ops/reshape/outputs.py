@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from tfrkit.container.codecs import Compression, Level
@@ -25,7 +26,8 @@ class OutShard(NamedTuple):
 class Outputs:
     """The shards of one output while they are being written.
 
-    A context manager: on exit it stops the threads and closes open files.
+    A context manager: on exit it stops the threads and closes open files. Messages use the path that `final` returns
+    for the name of a shard.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class Outputs:
         folder: str,
         compression: Compression = "none",
         level: Level = "default",
+        final: Callable[[str], str] | None = None,
         descriptor: int | None = None,
         then: Callable[[str], None] | None = None,
     ) -> None:
@@ -45,6 +48,7 @@ class Outputs:
         self._open: dict[int, ShardOutput] = {}
         self._ended: dict[int, ShardOutput] = {}
         self._compression: Compression = compression
+        self._final = final or partial(os.path.join, folder)
         self._options: dict[str, Any] = {"level": level, "descriptor": descriptor, "then": then}
 
     def __enter__(self) -> Outputs:
@@ -84,9 +88,13 @@ class Outputs:
             if number in self._ended:
                 raise RuntimeError(f"shard {self._shards[number].name} is complete already")
             shard = self._shards[number]
-            compression = shard.compression or self._compression
-            path = os.path.join(self.folder, shard.name)
-            output = self._open[number] = ShardOutput(path, self.threads, compression=compression, **self._options)
+            output = self._open[number] = ShardOutput(
+                os.path.join(self.folder, shard.name),
+                self.threads,
+                compression=shard.compression or self._compression,
+                name=self._final(shard.name),
+                **self._options,
+            )
         return output
 
     def _end(self, number: int) -> None:

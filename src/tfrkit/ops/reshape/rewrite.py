@@ -187,7 +187,9 @@ class Rewrite:
 
             if self.workers is None or on_workers is None:
                 staging = stage()
-                written = self._write(shards, feed, staging.folder, compression, then=staging.take)
+                # A store's shards are written to a folder of this machine first, whose disk may fill up.
+                show = staging.final if isinstance(staging, Staging) else staging.path
+                written = self._write(shards, feed, staging.folder, compression, final=show, then=staging.take)
             else:
                 outputs = self._open_outputs(self.workers, target, shards, stage, compression)
                 written, staging = self._write_through(lambda: outputs, on_workers), outputs.staging
@@ -223,12 +225,15 @@ class Rewrite:
         folder: str,
         compression: Compression,
         *,
+        final: Callable[[str], str] | None = None,
         descriptor: int | None = None,
         then: Callable[[str], None] | None = None,
     ) -> list[Written]:
         threads, level = OutputThreads(self.options.jobs, queue_nbytes=self.queue_nbytes), self.options.level
-        how: dict[str, Any] = {"compression": compression, "level": level, "descriptor": descriptor, "then": then}
-        return self._write_through(partial(Outputs, shards, threads, folder=folder, **how), feed)
+        how: dict[str, Any] = {"compression": compression, "level": level, "descriptor": descriptor}
+        return self._write_through(
+            partial(Outputs, shards, threads, folder=folder, final=final, then=then, **how), feed
+        )
 
     def _open_outputs(
         self,

@@ -176,5 +176,5 @@ def read_kinds(kinds: Collection[str]) -> frozenset[FindingKind]:
     """Convert names to kinds of findings; raises `ValueError` for an unknown name."""
     for kind in kinds:
         if kind not in KINDS:
-            raise ValueError(f"ignore expected kinds of findings ({', '.join(KINDS)}), got {kind!r:.64}")
+            raise ValueError(f"expected kinds of findings to ignore ({', '.join(KINDS)}), got {kind!r:.64}")
     return frozenset(kind for kind in KINDS if kind in kinds)

@@ -199,7 +199,7 @@ def test_wrong_conditions_point_at_their_place(folder: Path) -> None:
     [
         ({}, "expected values to set, or drop, got neither"),
         ({"set": {"label": "1"}, "drop": True, "where": "true"}, "got both"),
-        ({"drop": True}, "drop expected a condition, got none"),
+        ({"drop": True}, "expected a condition for records to drop, got none"),
         ({"set": {"label": "1"}}, "expected a place for the result, got none"),
         ({"set": {"label": "1"}, "in_place": True, "output": "x"}, "either an output or in place, got both"),
         ({"set": {"label": "1"}, "output": "-"}, "got standard output"),

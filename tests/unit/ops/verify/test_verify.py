@@ -233,7 +233,7 @@ def test_kinds_can_be_ignored(tmp_path: Path) -> None:
     (tmp_path / "a.tfrecord").write_bytes(truncate(flip(FRAMES, OFFSETS[4] + 12), -1))
     assert [found.kind for found in verify(tmp_path, ignore=["checksum"]).findings] == ["truncated"]
     assert verify(tmp_path, ignore=["checksum", "truncated"]).ok
-    with pytest.raises(ValueError, match="ignore expected kinds of findings .*, got 'cheksum'"):
+    with pytest.raises(ValueError, match="expected kinds of findings to ignore .*, got 'cheksum'"):
         verify(tmp_path, ignore=["cheksum"])
 
 
