@@ -226,7 +226,10 @@ bool BatchEngine::WorkOnce(Workbench* bench) {
 
 void BatchEngine::Make(Workbench* bench, Job* job, MadeBatch* made) {
   try {
-    source_->Fill(bench, job, options_.verify, options_.skips, made);
+    if (job != nullptr) {
+      source_->Fill(bench, job, options_.verify, options_.skips, made);
+      if (source_->GoesOn() && made->faults.empty()) return;
+    }
     made->num_rows = bench->builder.num_rows();
     made->columns = bench->builder.Finish();
     Pack(options_.plain, made);
@@ -236,7 +239,10 @@ void BatchEngine::Make(Workbench* bench, Job* job, MadeBatch* made) {
     bench->builder.Finish();
     RowFault fault;
     fault.fault.kind = FaultKind::kNoMemory;
-    if (!bench->shards.empty() && job->stretches.empty()) {
+    if (job == nullptr) {
+      fault.shard = made->last_shard;
+      fault.offset = made->last_stop;
+    } else if (!bench->shards.empty() && job->stretches.empty()) {
       fault.shard = bench->shards[0];
       fault.record = bench->records[0];
     } else if (!job->stretches.empty()) {
@@ -257,26 +263,32 @@ BatchEngine::Status BatchEngine::MakeHere(MadeBatch* made) {
     job_->number = num_taken_;
     is_cut_ = false;
   }
-  if (!is_cut_) {
-    const Cut cut = source_->CutNext(&board_, &mutex_, &*job_);
-    const std::lock_guard lock(mutex_);
-    if (cut == Cut::kWait) {
-      is_hungry_ = fed_ != nullptr || board_.is_open();
-      return Status::kWait;
+  do {
+    bool is_end = false;
+    if (!is_cut_) {
+      const Cut cut = source_->CutNext(&board_, &mutex_, &*job_);
+      const std::lock_guard lock(mutex_);
+      if (cut == Cut::kWait) {
+        is_hungry_ = fed_ != nullptr || board_.is_open();
+        return Status::kWait;
+      }
+      is_end = cut == Cut::kEnd;
+      if (is_end && bench->builder.num_rows() == 0) {
+        num_batches_ = num_taken_;
+        return Status::kEnd;
+      }
+      is_cut_ = true;
     }
-    if (cut == Cut::kEnd) {
-      num_batches_ = num_taken_;
-      return Status::kEnd;
+    if (!is_end && !source_->Prepare(&board_, &mutex_, bench, &*job_)) return Status::kWait;
+    {
+      const std::lock_guard lock(mutex_);
+      num_claimed_ = num_taken_ + 1;
+      if (options_.threads != 0 && !is_started_ && !is_closed_) Start();
     }
-    is_cut_ = true;
-  }
-  if (!source_->Prepare(&board_, &mutex_, bench, &*job_)) return Status::kWait;
-  {
-    const std::lock_guard lock(mutex_);
-    num_claimed_ = num_taken_ + 1;
-    if (options_.threads != 0 && !is_started_ && !is_closed_) Start();
-  }
-  Make(bench, &*job_, made);
+    Make(bench, is_end ? nullptr : &*job_, &begun_);
+    is_cut_ = false;
+  } while (begun_.faults.empty() && source_->GoesOn());
+  *made = std::exchange(begun_, MadeBatch());
   job_.reset();
   const std::lock_guard lock(mutex_);
   ++num_taken_;

@@ -92,6 +92,7 @@ class BatchEngine {
   // With the lock held: waits for a shard or a list that came after `*num_arrivals` of them; false if closed.
   bool WaitForArrival(std::unique_lock<std::mutex>* lock, uint64_t* num_arrivals);
   Status MakeHere(MadeBatch* made);
+  // Fills a batch by the job, or with nullptr only finishes it; one that goes on with the next job is not.
   void Make(Workbench* bench, Job* job, MadeBatch* made);
   // Is there room for one batch more? As many as `Limit` may be claimed and not taken.
   bool HasRoom() const { return num_claimed_ - num_taken_ < Limit(); }
@@ -133,6 +134,7 @@ class BatchEngine {
 
   // Of the thread that takes, as long as there are no workers; alone_mutex_ protects it.
   std::optional<Job> job_;
+  MadeBatch begun_;  // by jobs before, of a batch that goes on
   bool is_cut_ = false;
 
   // Of a stream: where the batch that was taken last ends.

@@ -135,9 +135,14 @@ class BatchSource {
   virtual bool Prepare(ShardBoard* board, std::mutex* mutex, Workbench* bench, Job* job) = 0;
 
   virtual void Fill(Workbench* bench, Job* job, Verify verify, bool skips, MadeBatch* made) = 0;
+
+  // Does the batch that was filled last go on with the next job? Only where one thread cuts and fills in
+  // turn.
+  virtual bool GoesOn() const { return false; }
 };
 
-// All frames in file order, found by walking the headers; with `threads`, by all of them.
+// All frames in file order, found by walking the headers; with `threads`, by all of them. With 0 threads they
+// are found as they are decoded: a job is what is left of a shard, and ends where the batch is full.
 std::unique_ptr<BatchSource> MakeStreamSource(uint64_t batch_size, Verify verify, size_t threads);
 
 // Records by number. `starts` has the number of the first record of each shard, and of all.

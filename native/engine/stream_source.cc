@@ -1,7 +1,8 @@
 // Batches in file order.
 //
 // The frames of a batch are found by walking the headers, one thread at a time. With several threads and
-// small frames, those of later batches are found ahead by scouts, and the cut only counts them.
+// small frames, those of later batches are found ahead by scouts, and the cut only counts them. A thread that
+// is alone finds them as it decodes them: walking them before takes a tenth of the time.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -25,12 +26,15 @@ constexpr size_t kLegsPerThread = 2;
 class StreamSource : public BatchSource {
  public:
   StreamSource(uint64_t batch_size, Verify verify, size_t threads)
-      : batch_size_(batch_size), verify_(verify == Verify::kNone ? Verify::kNone : Verify::kLengths) {
+      : batch_size_(batch_size),
+        verify_(verify == Verify::kNone ? Verify::kNone : Verify::kLengths),
+        is_alone_(threads == 0) {
     if (threads > 1) scouts_.emplace(kLegsPerThread * threads, verify_);
   }
 
   Cut CutNext(ShardBoard* board, std::mutex* mutex, Job* job) override {
     if (is_over_) return Cut::kEnd;
+    if (is_alone_) job->stretches.clear();  // of the shard before
     for (; missing() > 0; NextShard()) {
       ShardSource source;
       {
@@ -51,6 +55,10 @@ class StreamSource : public BatchSource {
       }
       if (missing() == 0) break;
       if (offset_ >= span.size()) continue;
+      if (is_alone_) {
+        job->stretches.push_back({shard_, offset_, span.size(), missing(), record_, source});
+        return Cut::kJob;
+      }
       FrameRun run;
       {
         InstallMapGuard();
@@ -83,8 +91,10 @@ class StreamSource : public BatchSource {
 
   void Fill(Workbench* bench, Job* job, Verify verify, bool, MadeBatch* made) override {
     ColumnBuilder& builder = bench->builder;
-    made->odd = std::move(job->odd);
-    made->torn = job->torn;
+    if (!is_alone_) {
+      made->odd = std::move(job->odd);
+      made->torn = job->torn;
+    }
     const bool is_marked = verify == Verify::kAll && builder.has_views();
     for (const Stretch& part : job->stretches) {
       const ShardSource& source = part.source;
@@ -99,6 +109,7 @@ class StreamSource : public BatchSource {
       if (source.range != nullptr && source.range->is_torn()) made->torn = part.shard;
       made->last_shard = part.shard;
       made->last_stop = run.next;
+      if (is_alone_) Pass(run, made->torn.has_value());
       if (run.fault) {
         made->faults.push_back(
             {part.shard, part.record + run.num_frames, run.next, run.fault, builder.unknown_name()});
@@ -109,8 +120,18 @@ class StreamSource : public BatchSource {
     made->failed = job->failed;
   }
 
+  bool GoesOn() const override { return is_alone_ && num_cut_ != 0 && !is_over_; }
+
  private:
   uint64_t missing() const { return batch_size_ - num_cut_; }
+
+  // Frames that were cut and decoded at once.
+  void Pass(const FrameRun& run, bool is_torn) {
+    record_ += run.num_frames;
+    offset_ = run.next;
+    num_cut_ = run.num_frames == missing() ? 0 : num_cut_ + run.num_frames;
+    if (run.fault || is_torn) is_over_ = true;
+  }
 
   void NextShard() {
     ++shard_;
@@ -159,6 +180,7 @@ class StreamSource : public BatchSource {
 
   const uint64_t batch_size_;
   const Verify verify_;
+  const bool is_alone_;  // one thread cuts and fills in turn
   uint32_t shard_ = 0;
   uint64_t offset_ = 0;
   uint64_t record_ = 0;
