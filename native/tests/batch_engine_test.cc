@@ -202,7 +202,6 @@ TEST(BatchEngine, StreamGivesEveryRecordInFileOrderForAnyNumberOfThreads) {
   }
 }
 
-// Long enough for scouts, which find the frames of later batches.
 TEST(BatchEngine, ColumnsOfOneNumberLieInOneBlock) {
   const Shards shards({100});
   for (const size_t num_plain : {0, 1, 2}) {
@@ -237,6 +236,7 @@ TEST(BatchEngine, ColumnsOfOneNumberLieInOneBlock) {
   }
 }
 
+// Long enough for scouts, which find the frames of later batches.
 TEST(BatchEngine, LongStreamGivesEveryRecordInFileOrderForAnyNumberOfThreads) {
   const Shards shards({9000, 3, 0, 12000, 700});
   for (const size_t threads : kThreadCounts) {
@@ -246,6 +246,27 @@ TEST(BatchEngine, LongStreamGivesEveryRecordInFileOrderForAnyNumberOfThreads) {
     }
   }
 }
+
+#if defined(__linux__)
+TEST(BatchEngine, ShardThatMayBeCutOffIsListedAlsoIfItsBatchGoesOn) {
+  uint64_t size = 1;
+  while (Shards({size, 3}).source(0).frames.span.back() != 0)
+    ++size;  // it looks like the end of a short file
+  const Shards shards({size, 3});
+  const MappedShard first(shards.source(0)), second(shards.source(1));
+  for (const size_t threads : {0, 2}) {
+    const std::unique_ptr<BatchEngine> engine = Stream(shards, threads, size + 3);
+    MadeBatch made;
+    while (engine->Take(milliseconds(20), &made) == BatchEngine::Status::kWait) {
+      for (const uint32_t shard : engine->TakeWanted()) {
+        engine->SetShard(shard, shard == 0 ? first.source : second.source);
+      }
+    }
+    CHECK_EQ(made.num_rows, size + 3);
+    CHECK(std::find(made.odd.begin(), made.odd.end(), 0u) != made.odd.end());
+  }
+}
+#endif
 
 TEST(BatchEngine, DamageInALongStreamEndsItThere) {
   for (const bool in_header : {false, true}) {
