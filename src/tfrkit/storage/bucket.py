@@ -530,7 +530,9 @@ def require_same_process(bucket: Bucket) -> None:
 def explain_fault(fault: StoreFault, address: str) -> StorageError:
     """Return the error for an object that is missing or not accessible."""
     hint = None
-    if fault.kind == "denied":
+    if fault.kind == "denied" and address.startswith("http"):
+        hint = "the server wants to know who asks: use a signed address"
+    elif fault.kind == "denied":
         hint = "public data: anonymous=True (--anonymous)    keys: from the environment, or profile= (--profile)"
     return StorageError(f"cannot open, {fault.what}", shard=address, hint=hint)
 

@@ -158,7 +158,8 @@ def test_ranges_are_joined_up_to_a_limit_of_their_length() -> None:
 
 
 def test_hint_about_keys_is_for_denied_objects() -> None:
-    assert explain_fault(StoreFault("denied", "no access"), "s3://b/x").hint is not None
+    assert "--anonymous" in str(explain_fault(StoreFault("denied", "no access"), "s3://b/x").hint)
+    assert "use a signed address" in str(explain_fault(StoreFault("denied", "no access"), "https://host/x").hint)
     assert explain_fault(StoreFault("missing", "no such object"), "s3://b/x").hint is None
 
 
