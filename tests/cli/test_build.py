@@ -245,3 +245,22 @@ def test_quiet_build_still_says_why_it_failed(fruit, tmp_path, monkeypatch):
     assert "pear01.jpg: " in ran.stderr
     assert ran.stderr.endswith("repair or remove them    or leave them out: --on-bad skip\n")
     assert run_command([*made, "--shards", "none"]).stderr.startswith("tfr: --shards expected")
+
+
+@pytest.mark.parametrize(
+    ("values", "way_out"),
+    [
+        (['"a"', "3"], "--type x=text"),
+        (["[1,2]", '["a"]'], "--type x=text"),
+        (["9007199254740993", "0.5"], "--type x=text"),
+        (["0.5"] * 3000 + ['"a"'], "--type x=text"),
+        (["1", "[1,2]"], "write a list in every line"),
+    ],
+)
+@pytest.mark.parametrize("on_bad", ["fail", "skip"])
+def test_json_lines_that_disagree_next_to_a_good_column_exit_3_with_a_way_out(tfr, tmp_path, values, way_out, on_bad):
+    lines = [f'{{"id":{number},"x":{value}}}\n' for number, value in enumerate(values)]
+    (tmp_path / "t.jsonl").write_text("".join(lines))
+    ran = tfr("build", "table", "t.jsonl", "-o", "o", "--on-bad", on_bad, code=3)
+    assert "t.jsonl, column 'x': expected" in ran.err and way_out in ran.err
+    assert not (tmp_path / "o").exists()

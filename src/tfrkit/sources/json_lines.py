@@ -31,6 +31,8 @@ _FROM_LIST = "jq -c '.[]' makes lines of the objects of a list"
 _WORDS: dict[str, str] = {
     "int64": "integers", "float": "numbers", "text": "text", "bytes": "bytes", "tensor": "tensors"
 }  # fmt: skip
+LISTS_EVERYWHERE = "write a list in every line, [1] for 1"
+"""The hint for a column with lists in some lines only."""
 _NO_TEXT = {(kind, is_list) for kind in ("bytes", "tensor") for is_list in (False, True)}
 
 
@@ -55,7 +57,17 @@ class JsonColumn:
     @property
     def can_be_text(self) -> bool:
         """Whether all values can be stored as text: none are bytes or tensors, and all or none are lists."""
-        return len({is_list for _, is_list in self.kinds}) == 1 and not self.kinds.keys() & _NO_TEXT
+        return bool(self.kinds) and not self.mixes_lists and not self.kinds.keys() & _NO_TEXT
+
+    @property
+    def mixes_lists(self) -> bool:
+        """Whether some values are lists and others are not."""
+        return len({is_list for _, is_list in self.kinds}) > 1
+
+    @property
+    def _rare(self) -> tuple[JsonKind, bool]:
+        """The kind of the fewest values; of kinds with equal counts, the one that occurs last."""
+        return min(self.counts, key=lambda key: (self.counts[key], -self.kinds[key][0]))
 
     def decide(self, wanted: str | None = None) -> tuple[JsonKind, bool] | None:
         """Return (kind, is a list), or None if no line has a value; raises ValueError(reason, lines) if lines differ.
@@ -64,8 +76,8 @@ class JsonColumn:
         """
         if not self.kinds:
             return None
-        if len({is_list for _, is_list in self.kinds}) > 1:
-            rare = min((key for key in self.counts), key=lambda key: self.counts[key])
+        rare = self._rare
+        if self.mixes_lists:
             what = "lists" if rare[1] else "single values"
             raise ValueError(f"expected lists or single values in all lines, got both; {what}", self.kinds[rare])
         is_list = next(iter(self.kinds))[1]
@@ -82,7 +94,6 @@ class JsonColumn:
         if names == {"text", "bytes"}:
             names = {"bytes"}
         if len(names) > 1:
-            rare = min((key for key in self.counts), key=lambda key: self.counts[key])
             others = " and ".join(sorted(_WORDS[kind] for kind in names))
             raise ValueError(f"expected values of the same type, got {others}; {_WORDS[rare[0]]}", self.kinds[rare])
         if self.inexact and names == {"float"}:

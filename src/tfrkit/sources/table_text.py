@@ -13,7 +13,7 @@ from tfrkit.sources.base import Problem
 from tfrkit.sources.cell_types import CellKind, CellTally, Verdict, convert_cells, decide_kind, is_gap, tally_cells
 from tfrkit.sources.csv_file import CsvFile, open_csv
 from tfrkit.sources.csv_typed import spool_typed
-from tfrkit.sources.json_lines import JsonLines, convert_values
+from tfrkit.sources.json_lines import LISTS_EVERYWHERE, JsonLines, convert_values
 from tfrkit.sources.table_options import TableOptions
 from tfrkit.sources.table_spool import LoadedTable, SpoolColumn, TableSpooler
 from tfrkit.storage.inputs import copy_of
@@ -144,7 +144,8 @@ def load_json_lines(path: str, options: TableOptions, spooler: TableSpooler) -> 
             reason, lines = error.args
             shown = ", ".join(map(str, lines))
             reason = f"{reason} in lines {shown}"
-            hint = Hint(Step("take all as text: {types}", types={name: "text"})) if column.can_be_text else ""
+            as_text = Hint(Step("take all as text: {types}", types={name: "text"})) if column.can_be_text else ""
+            hint = LISTS_EVERYWHERE if column.mixes_lists else as_text
             problems.append(Problem(f"{path}, column {name!r}", reason, blocking=True, input=None, hint=hint))
             continue
         if decided is None:
@@ -154,7 +155,9 @@ def load_json_lines(path: str, options: TableOptions, spooler: TableSpooler) -> 
             if decided[0] == "tensor":
                 spooled.tensor = column.tensors.dtype, column.tensors.shape
             columns.append((spooled, *decided))
-    if not any(problem.blocking for problem in problems):
+    if any(problem.blocking for problem in problems):
+        spooler.clear()  # the columns of a spool have as many rows as the table
+    else:
         for rows in file.blocks():
             for spooled, kind, is_list in columns:
                 spooled.append(*convert_values(rows, spooled.name, kind, is_list))

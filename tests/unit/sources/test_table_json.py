@@ -15,6 +15,7 @@ import tfrkit
 from tfrkit.codec.tensor_proto import decode_tensor
 from tfrkit.errors import SourceError
 from tfrkit.features.spec import Spec
+from tfrkit.sources.json_lines import LISTS_EVERYWHERE
 
 # --- JSON lines
 
@@ -57,6 +58,8 @@ def test_table_json_lines_bad_lines_are_all_named_and_left_out(tmp_path: Path) -
     ("values", "reason"),
     [
         ([1, 2, "x"], "expected values of the same type, got integers and text; text in lines 3"),
+        (["x", 1], "expected values of the same type, got integers and text; integers in lines 2"),
+        ([1, [3]], "expected lists or single values in all lines, got both; lists in lines 2"),
         ([1, 2, [3]], "expected lists or single values in all lines, got both; lists in lines 3"),
         ([1, 1 << 63], "expected signed 64-bit integers, got larger ones in lines 2"),
         ([0.5, (1 << 53) + 1], "expected numbers that fit in float64, got integers that it would round in lines 2"),
@@ -66,8 +69,9 @@ def test_table_json_lines_that_disagree_are_named(tmp_path: Path, values: list[A
     text = "\n".join(json.dumps({"a": value}) for value in values)
     [problem] = scan_text(tmp_path, text, "t.jsonl").problems
     assert (problem.reason, problem.blocking) == (reason, True)
-    assert problem.hint == ("" if [3] in values else 'take all as text: types={"a": "text"}')
-    if problem.hint:
+    can_be_text = [3] not in values
+    assert problem.hint == ('take all as text: types={"a": "text"}' if can_be_text else LISTS_EVERYWHERE)
+    if can_be_text:
         assert scan_text(tmp_path, text, "t.jsonl", types={"a": "text"}).problems == []
 
 
