@@ -117,6 +117,11 @@ def test_export_of_boxes(tfr, tmp_path: Path, sample: Path, kind: str) -> None:
     assert tfr("export", kind, "b.tfrecord", "-o", "out", "--format", "json").json["records"] == 2
     expected = {"voc": "Annotations/000001.xml", "yolo": "labels/000001.txt", "coco": "annotations.json"}
     assert expected[kind] in files_of(tmp_path / "out")
+    row[b"kind"] = row.pop(b"image/object/class/text")
+    (tmp_path / "b.tfrecord").write_bytes(write_frames([encode_example(row)]))
+    note = "no classes of boxes were found, all are 'object'; name their feature: --names FEATURE"
+    assert note in tfr("export", kind, "b.tfrecord", "-o", "one").err
+    assert note not in tfr("export", kind, "b.tfrecord", "-o", "two", "--names", "kind").err
 
 
 def test_export_replaces_nothing_unasked(tfr, sample: Path) -> None:

@@ -71,6 +71,9 @@ Where = Annotated[
     str | None,
     typer.Option("--where", metavar="SQL", help='Only images of matching records: "label = 3".'),
 ]
+ClassFeature = Annotated[
+    str | None, typer.Option("--names", metavar="FEATURE", help="Classes of boxes, - for none; found by default.")
+]
 LayoutOption = Annotated[
     Literal["auto", "flat"],
     typer.Option("--layout", metavar="auto|flat", help="Folders of classes and splits, or flat with labels.csv."),
@@ -106,12 +109,13 @@ def run_annotations(kind: str) -> Callable[..., int]:
         output: OutputFolder,
         image: ImageFeature = None,
         name: NameFeature = None,
+        names: ClassFeature = None,
         on_bad: OnBad = "fail",
         *,
         how: Exporting,
     ) -> int:
         export = getattr(importlib.import_module(f"tfrkit.ops.export.{kind}"), f"export_{kind}")
-        return run_export(export, paths, output, how, image=image, name=name, on_bad=on_bad)
+        return run_export(export, paths, output, how, image=image, name=name, names=names, on_bad=on_bad)
 
     return run
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import typer
 
 from tfrkit.cli.exit_codes import ExitCode
+from tfrkit.cli.hints import Flag, say_note
 from tfrkit.cli.options import Force, FormatOption, Incomplete
 from tfrkit.cli.output import count_noun, print_document, print_line, say
 from tfrkit.cli.progress import watch_on_terminal
@@ -73,7 +74,7 @@ def _print_text(result: dict[str, Any], show: Callable[[str], None]) -> None:
     if result["num_renamed"] > _MAX_SHOWN:
         show(f"renamed: {result['num_renamed'] - _MAX_SHOWN:,} more; the first 10,000 are in --format json")
     for note in result["notes"]:
-        say(note)
+        say(say_note(note, {"names": Flag("--names", "FEATURE")}))
     counts = _count_files(result)
     left_out = f", {len(result['skipped']):,} skipped" if result["skipped"] else ""
     output = "standard output" if result["output"] == "-" else result["output"]

@@ -292,13 +292,34 @@ def find_boxes(specs: Mapping[str, Spec]) -> BoxFeatures | None:
             sides = tuple(f"{stem}bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax"))
             if all(side in specs and specs[side].kind == "float" for side in sides):
                 text, label = (_find_first(specs, [f"{stem}class/{last}"]) for last in ("text", "label"))
+                if text is None and label is None:
+                    label = _find_class_list(specs, stem)
                 return BoxFeatures(sides, text, label, score=_find_score(specs, stem))
     for name, spec in specs.items():
         if spec.logical == "boxes" and spec.kind == "float" and spec.shape in ((4,), (None, 4)):
             stem = name.rpartition("/")[0] + "/"
-            label = _find_first(specs, [f"{stem}label"])
+            label = _find_first(specs, [f"{stem}label"]) or _find_class_list(specs, stem)
             return BoxFeatures((name,), None, label, score=_find_score(specs, stem))
     return None
+
+
+def _find_class_list(specs: Mapping[str, Spec], stem: str) -> str | None:
+    """Return the list of class ids whose name starts with `stem`; of several the one called a class, or None.
+
+    A list without a common start may be the classes of the picture.
+    """
+    lists = [
+        name
+        for name, spec in specs.items()
+        if stem
+        and name.startswith(stem)
+        and spec.logical == "class_label"
+        and spec.kind == "int64"
+        and spec.shape == (None,)
+    ]
+    named = [name for name in lists if well_known.can_be_class(name.removeprefix(stem))]
+    found = lists if len(lists) == 1 else named
+    return found[0] if len(found) == 1 else None
 
 
 def _find_first(specs: Mapping[str, Spec], names: Iterable[str]) -> str | None:

@@ -81,6 +81,35 @@ def test_boxes_take_their_names_with_them() -> None:
     assert find_picture_features(Schema({"image/encoded": "image", **lists})).boxes is None
 
 
+CLASSES = Spec("int64", (None,), logical="class_label", num_classes=5)
+
+
+@pytest.mark.parametrize(
+    ("features", "label"),
+    [
+        ({"boxes/cls": CLASSES}, "boxes/cls"),
+        ({"boxes/cls": CLASSES, "boxes/label": CLASSES}, "boxes/label"),
+        ({"boxes/size": CLASSES, "boxes/category": CLASSES}, "boxes/category"),
+        ({"boxes/size": CLASSES, "boxes/look": CLASSES}, None),
+        ({"boxes/cls": Spec("int64", logical="class_label")}, None),
+        ({"boxes/cls": Spec("int64", (None,))}, None),
+        ({"others/cls": CLASSES, "cls": CLASSES}, None),
+    ],
+)
+def test_classes_of_boxes_are_the_class_labels_next_to_them(features: dict[str, Any], label: str | None) -> None:
+    box = Spec("float", (None, 4), logical="boxes")
+    found = find_picture_features(Schema({"image": "image", "boxes/bbox": box, **features}))
+    assert found.boxes == BoxFeatures(("boxes/bbox",), None, label)
+    sides = {f"boxes/bbox/{side}": Spec("float", (None,)) for side in ("xmin", "ymin", "xmax", "ymax")}
+    found = find_picture_features(Schema({"image": "image", **sides, **features}))
+    assert found.boxes is not None and found.boxes.label == label
+    alone = Schema(
+        {"image": "image", **{side.removeprefix("boxes/"): spec for side, spec in sides.items()}, "cls": CLASSES}
+    )
+    found = find_picture_features(alone)
+    assert found.boxes is not None and found.boxes.label is None
+
+
 @pytest.mark.parametrize("name", ["image/object/score", "image/object/class/score", "image/object/confidence"])
 def test_scores_of_boxes_are_found_next_to_them(name: str) -> None:
     sides = [f"image/object/bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax")]

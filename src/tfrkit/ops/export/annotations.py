@@ -79,6 +79,7 @@ def export_annotated(
     *,
     image: str | None,
     name: str | None,
+    names: str | None,
     extra: tuple[str, ...] = (),
     takes_masks: bool = False,
     is_one_folder: bool = False,
@@ -94,7 +95,7 @@ def export_annotated(
     require_on_bad(on_bad)
     target = show_address(output)
     with ExportInput(address, progress, incomplete=incomplete) as source:
-        look = PictureSource(source, image=image, name=name)
+        look = PictureSource(source, image=image, name=name, names=names)
         objects = ObjectSource(source, look)
         if objects.boxes is None and not (takes_masks and look.mask_feature is not None):
             raise SchemaError(
@@ -102,8 +103,8 @@ def export_annotated(
                 shard=source.paths[0],
                 hint="images and labels alone: tfr export images",
             )
-        pictures = PictureSource(source, image=image, name=name, extra=(*objects.extra_features, *extra))
-        report = Export(kind, target)
+        pictures = PictureSource(source, image=image, name=name, names=names, extra=(*objects.extra_features, *extra))
+        report = Export(kind, target, notes=objects.describe(names))
         with open_folder(target, sources=source.paths, force=force, nbytes=source.nbytes) as folder:
             task = AnnotationTask(source, pictures, objects, folder, report)
             _write_all(task, make_writer(task), on_bad, is_one_folder=is_one_folder)

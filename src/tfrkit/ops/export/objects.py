@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit.codec.columns import BytesColumn, Column, Ragged
-from tfrkit.errors import CodecError, SchemaError
+from tfrkit.errors import CodecError, Hint, SchemaError, Step
 from tfrkit.features.labels import LabelMap, is_unused, name_unused
 from tfrkit.features.name_words import OBJECT_FEATURES
 from tfrkit.features.schema import Schema, show_name
@@ -78,6 +78,14 @@ class ObjectSource:
     def has(self, what: str) -> bool:
         """Whether records have this feature of objects, such as "area"."""
         return what in self._extras
+
+    def describe(self, names: str | None) -> list[str]:
+        """Return notes on the classes. `names` is the feature that the caller gave for them."""
+        boxes = self.boxes
+        if names is not None or boxes is None or boxes.text is not None or boxes.label is not None:
+            return []
+        step = Step("name their feature: {names}", names=...)
+        return [Hint("no classes of boxes were found, all are 'object';", step, gap=" ")]
 
     def read(self, values: Mapping[str, Any]) -> FoundObjects:
         """Return the objects of a row. Raises `CodecError` if boxes and classes do not match."""

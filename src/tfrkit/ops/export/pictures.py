@@ -75,6 +75,7 @@ class PictureSource:
         image: str | None = None,
         label: str | None = None,
         name: str | None = None,
+        names: str | None = None,
         shape: tuple[int, ...] | None = None,
         extra: Sequence[str] = (),
     ) -> None:
@@ -83,7 +84,9 @@ class PictureSource:
         try:
             if name is not None:
                 schema.require_one_kind(name)
-            self.features: PictureFeatures = find_picture_features(schema, image=image, label=label, shape=shape)
+            self.features: PictureFeatures = find_picture_features(
+                schema, image=image, label=label, names=names, shape=shape
+            )
         except SchemaError as error:
             named = Step("name it: {image}, {label} or {name}", image=..., label=..., name=...)
             hint = Hint(f"see what is there: tfr info {first}", named)

@@ -32,6 +32,7 @@ def export_voc(
     *,
     image: str | None = None,
     name: str | None = None,
+    names: str | None = None,
     on_bad: OnBad = "fail",
     force: bool = False,
     incomplete: bool = False,
@@ -49,6 +50,7 @@ def export_voc(
         output: The folder to create.
         image: The feature with the images; found by default.
         name: The feature with the file names; found by default.
+        names: The feature with the names or numbers of the classes of boxes, "-" for none; found by default.
         on_bad: A record without an image, or with an invalid box, stops the export ("fail") or is left out and
             listed ("skip").
         force: Replace the folder.
@@ -62,6 +64,7 @@ def export_voc(
         _VocWriter,
         image=image,
         name=name,
+        names=names,
         takes_masks=True,
         is_one_folder=True,
         on_bad=on_bad,

@@ -336,6 +336,18 @@ def test_boxes_of_tfds_are_read_too(tmp_path: Path) -> None:
     assert np.allclose(read_corners(rows[0], boxes), [[0.2, 0.1, 0.9, 0.5]])
 
 
+@pytest.mark.parametrize("export", EXPORTS)
+def test_boxes_without_classes_are_noted_and_their_feature_can_be_named(tmp_path: Path, export: Any) -> None:
+    row = make_row(0, [(0.1, 0.1, 0.6, 0.6), (0.2, 0.2, 0.6, 0.6)], kinds=["cat", "dog"])
+    del row["image/object/class/label"]
+    source = write_rows(tmp_path / "a", [row])
+    note = "no classes of boxes were found, all are 'object'; name their feature: names=..."
+    assert note in export(source, tmp_path / "out").notes
+    assert note not in export(source, tmp_path / "none", names="-").notes
+    assert note not in export(source, tmp_path / "named", names="kinds").notes
+    assert any("dog" in path.read_text() for path in (tmp_path / "named").rglob("*.*") if path.suffix != ".jpg")
+
+
 def test_pixels_have_no_more_decimals_than_they_need() -> None:
     rng = np.random.default_rng(3)
     whole = rng.integers(0, 5000, (1000, 4)).astype(np.float64)
