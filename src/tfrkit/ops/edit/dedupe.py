@@ -22,7 +22,7 @@ from tfrkit.ops.edit.edit import drop_records, note_empty
 from tfrkit.ops.edit.query import miss_feature
 from tfrkit.ops.edit.write import Change
 from tfrkit.ops.query.errors import quote_name
-from tfrkit.ops.query.places import RECORD_COLUMN
+from tfrkit.ops.query.places import NUMBER_COLUMN
 from tfrkit.ops.query.query import QuerySession
 from tfrkit.ops.query.scan import QueryTable
 from tfrkit.passes.frame_sources import FrameSources
@@ -163,10 +163,11 @@ def _group_by_values(sources: FrameSources, by: Sequence[str], jobs: int | None)
     """Return for each record the number of the first one with the same values, or its own if it lacks a feature."""
     table = QueryTable(sources.paths)
     with contextlib.closing(table.shard_set):
+        table.refuse_column(NUMBER_COLUMN)
         columns = [_find_column(table, name) for name in by]
     is_absent = " or ".join(f"{column} is null" for column, _ in columns)
-    keys = ", ".join([key for _, key in columns] + [f"case when {is_absent} then {RECORD_COLUMN} end"])
-    text = f"select min({RECORD_COLUMN}) over (partition by {keys}) from {_TABLE} order by {RECORD_COLUMN}"
+    keys = ", ".join([key for _, key in columns] + [f"case when {is_absent} then {NUMBER_COLUMN} end"])
+    text = f"select min({NUMBER_COLUMN}) over (partition by {keys}) from {_TABLE} order by {NUMBER_COLUMN}"
     with contextlib.closing(QuerySession(text, {_TABLE: sources.paths}, threads=choose_threads(jobs))) as session:
         return np.asarray(session.fetch_numbers(session.parsed), np.int64)
 

@@ -62,8 +62,7 @@ def find_matches(
     session = QuerySession(text, {TABLE: list(paths)}, threads=choose_threads(jobs), binary=binary, parts=parts)
     with contextlib.closing(session):
         table = session.tables[TABLE]
-        if table.has_column(RECORD_COLUMN):
-            raise QueryError(f"features expected other names than {RECORD_COLUMN}, which numbers the records")
+        table.refuse_column(RECORD_COLUMN)
         names = [_find_target(table, name) for name in expressions]
         for name in names:
             if names.count(name) > 1:

@@ -57,9 +57,11 @@ class RecordSearch:
             parts=parts,
             policy=policy,
         )
-        if self._session.tables[TABLE].has_column(RECORD_COLUMN):
+        try:
+            self._session.tables[TABLE].refuse_column(RECORD_COLUMN)
+        except QueryError:
             self._session.close()
-            raise QueryError(f"features expected other names than {RECORD_COLUMN}, which numbers the records")
+            raise
 
     @property
     def num_read(self) -> int:

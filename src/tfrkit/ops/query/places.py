@@ -25,8 +25,12 @@ SPLIT_COLUMN = "_split"
 
 PLACE_COLUMNS = (RECORD_COLUMN, FILE_COLUMN, SPLIT_COLUMN)
 
+NUMBER_COLUMN = "tfrkit_record_number"
+"""The same as `_record`, for queries of our own: a feature may be named `_record`."""
+
 _FIELDS = {
     RECORD_COLUMN: ArrowField(RECORD_COLUMN, ArrowType("int64"), nullable=False),
+    NUMBER_COLUMN: ArrowField(NUMBER_COLUMN, ArrowType("int64"), nullable=False),
     FILE_COLUMN: ArrowField(FILE_COLUMN, ArrowType("large_string"), nullable=False),
     SPLIT_COLUMN: ArrowField(SPLIT_COLUMN, ArrowType("large_string"), nullable=True),
 }

@@ -21,7 +21,7 @@ from tfrkit.feeds.arrow_layout import NOT_TEXT
 from tfrkit.ops.query.engine import defer_signals, get_engine, import_duckdb
 from tfrkit.ops.query.errors import QueryPart, quote_name, read_facts, to_query_error
 from tfrkit.ops.query.limits import QueryWatch, parse_memory, parse_timeout
-from tfrkit.ops.query.places import PLACE_COLUMNS
+from tfrkit.ops.query.places import NUMBER_COLUMN, PLACE_COLUMNS
 from tfrkit.ops.query.scan import QueryPolicy, QueryTable, TableScan, show_as
 from tfrkit.ops.query.text import ParsedQuery, fold_name, hide_places, parse_query
 from tfrkit.ops.query.values import cell_to_json, name_uniquely
@@ -237,7 +237,8 @@ class QuerySession:
         self._options = (text, sorted(binary), infer, verify)
         self._before_output: Callable[[], None] | None = None
         self._open_tables(given, binary, verify)
-        hidden = [name for name in PLACE_COLUMNS if not any(table.has_column(name) for table in self.tables.values())]
+        places = (*PLACE_COLUMNS, NUMBER_COLUMN)
+        hidden = [name for name in places if not any(table.has_column(name) for table in self.tables.values())]
         self._text = hide_places(self.connection, self.parsed, hidden)
 
     @property

@@ -23,6 +23,7 @@ from tfrkit.errors import QueryError
 from tfrkit.features.schema import PARTS, Schema
 from tfrkit.features.spec import Spec, StorageKind
 from tfrkit.ops.preview import json_to_cell
+from tfrkit.ops.query.places import NUMBER_COLUMN
 from tfrkit.ops.query.text import ask_for_numbers, find_copied_table, is_ordered
 from tfrkit.outputs.target import require_output
 from tfrkit.sidecars.places import remove_own
@@ -156,6 +157,7 @@ def find_kind(path: str) -> FileKind:
 
 def _copy_records(session: QuerySession, table: QueryTable, path: str, compression: Compression | None) -> int:
     """Copy the records that a query selects, and return their count. Memory: 8 bytes per record."""
+    table.refuse_column(NUMBER_COLUMN)
     numbers = np.asarray(session.fetch_numbers(ask_for_numbers(session.connection, session.parsed)), np.uint64)
     in_order = is_ordered(session.parsed)
     if not in_order:

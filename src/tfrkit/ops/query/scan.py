@@ -25,7 +25,7 @@ from tfrkit.feeds.arrow import ArrowStream
 from tfrkit.feeds.arrow_layout import Node, lay_out_columns
 from tfrkit.ops.query.engine import defer_signals
 from tfrkit.ops.query.errors import quote_name
-from tfrkit.ops.query.places import PLACE_COLUMNS, RECORD_COLUMN, ShardPlaces, place_fields
+from tfrkit.ops.query.places import NUMBER_COLUMN, PLACE_COLUMNS, RECORD_COLUMN, ShardPlaces, place_fields
 from tfrkit.ops.query.text import ParsedQuery, fold_name
 from tfrkit.passes.walk import walk_frames
 from tfrkit.storage.resolve import Address
@@ -158,6 +158,11 @@ class QueryTable:
         """Whether there is a feature of this name."""
         return self.schema.kind != "sequence_example" and fold_name(name) in self._folded
 
+    def refuse_column(self, name: str) -> None:
+        """Raise `QueryError` if a feature has this name, which is to number the records."""
+        if self.has_column(name):
+            raise QueryError(f"features expected other names than {name}, which numbers the records")
+
     def _name_columns(self) -> None:
         """Map (struct or "", feature) to a column name. Names that DuckDB does not distinguish get a number."""
         self._names: dict[tuple[str, str], str] = {}
@@ -213,9 +218,10 @@ class QueryTable:
                 )
             if is_used or (everything and len(kinds) <= 1):
                 wanted.append((part, feature))
-        places = [name for name in PLACE_COLUMNS if parsed.names_column(name) and not self.has_column(name)]
+        known = (*PLACE_COLUMNS, NUMBER_COLUMN)
+        places = [name for name in known if parsed.names_column(name) and not self.has_column(name)]
         if not wanted and not places:
-            places = [RECORD_COLUMN]  # Arrow has no rows without columns
+            places = [NUMBER_COLUMN]  # Arrow has no rows without columns
         # `*` means every feature, including one that none of the sampled records has.
         is_whole = parsed.wants_all or bool(parsed.whole_structs)
         return TableScan(self, wanted, is_whole=is_whole, places=places, threads=threads)
@@ -317,7 +323,7 @@ class TableScan(ArrowStream):
         numbers = policy.number_rows(first_row, num_rows) if self._place_columns else None
         for column in self._place_columns:
             assert numbers is not None
-            if column == RECORD_COLUMN:
+            if column in (RECORD_COLUMN, NUMBER_COLUMN):
                 nodes.append((num_rows, 0, (None, numbers), ()))
             else:
                 self._places = self._places or self._table.find_places(policy)

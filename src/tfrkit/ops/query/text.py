@@ -17,7 +17,7 @@ from typing import Any
 from tfrkit.errors import QueryError
 from tfrkit.features.schema import PARTS
 from tfrkit.ops.query.errors import point_at, to_query_error
-from tfrkit.ops.query.places import RECORD_COLUMN
+from tfrkit.ops.query.places import NUMBER_COLUMN
 
 # Tables are TFRecord files. These functions are allowed too, because they make rows only from their arguments.
 _TABLE_FUNCTIONS = {"range", "generate_series", "unnest", "repeat", "repeat_row", "generate_subscripts"}
@@ -130,7 +130,7 @@ def ask_for_numbers(connection: Any, parsed: ParsedQuery) -> ParsedQuery:
         "class": "COLUMN_REF",
         "type": "COLUMN_REF",
         "alias": "",
-        "column_names": [table["alias"] or table["table_name"], RECORD_COLUMN],
+        "column_names": [table["alias"] or table["table_name"], NUMBER_COLUMN],
     }
     node["select_list"] = [column]
     return parse_query(connection, print_sql(connection, statement))

@@ -104,6 +104,14 @@ def test_by_features_and_records_that_lack_them(tmp_path: Path) -> None:
         dedupe(path, dry_run=True, by="a")
 
 
+def test_feature_named_like_the_number_of_a_record_does_not_stand_for_it(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    records = [example(number % 3, _record=9 - number) for number in range(6)]
+    path = write(tmp_path / "x.tfrecord", records)
+    dedupe(path, tmp_path / "y.tfrecord", by=["a"])
+    assert read(tmp_path / "y.tfrecord") == records[:3]
+
+
 def test_by_bytes_lists_and_the_context_of_sequences(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     rows: list[dict[str, Any]] = [{"image": b"\xff" + bytes([n % 3]), "v": [1.5, n % 2], "n": n} for n in range(6)]

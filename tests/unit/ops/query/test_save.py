@@ -93,6 +93,27 @@ def test_copies_of_raw_records_and_sequences_are_those_records(tmp_path: Path, r
     assert stored("seq_out.tfrecord") == [sequences[0], sequences[2]]
 
 
+@pytest.mark.parametrize("order", ["", " order by id desc"])
+def test_records_with_a_feature_named_like_their_number_are_copied_by_their_own_numbers(
+    tmp_path: Path, records: list[bytes], order: str
+) -> None:
+    names = (b"_record", b"_file", b"_split")
+    rows = [encode_example({b"id": ("int64", [i]), **{n: ("int64", [9 - i]) for n in names}}) for i in range(4)]
+    (tmp_path / "rev.tfrecord").write_bytes(write_frames(rows))
+    sql(f"select * from 'rev.tfrecord' where id < 2 and _record > 7{order}").save("out.tfrecord")
+    assert stored("out.tfrecord") == (rows[1::-1] if order else rows[:2])
+    assert [row["_record"] for row in sql("select _record from 'rev.tfrecord'")] == [9, 8, 7, 6]
+
+
+def test_feature_named_like_our_own_number_is_refused_for_copies_only(tmp_path: Path, records: list[bytes]) -> None:
+    row = encode_example({b"tfrkit_record_number": ("int64", [5])})
+    (tmp_path / "own.tfrecord").write_bytes(write_frames([row]))
+    answer = sql("select * from 'own.tfrecord'")
+    assert list(answer) == [{"tfrkit_record_number": 5}]
+    with pytest.raises(QueryError, match="features expected other names than tfrkit_record_number"):
+        answer.save("out.tfrecord")
+
+
 def test_copies_keep_the_compression_by_default(tmp_path: Path, records: list[bytes]) -> None:
     sql("select * from 't-1.tfrecord'").save("a.tfrecord")
     assert (tmp_path / "a.tfrecord").read_bytes()[:2] == b"\x1f\x8b"

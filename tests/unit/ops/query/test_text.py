@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tfrkit.errors import QueryError
+from tfrkit.ops.query.places import NUMBER_COLUMN
 from tfrkit.ops.query.text import ParsedQuery, ask_for_numbers, find_copied_table, fold_name, is_ordered, parse_query
 
 duckdb = pytest.importorskip("duckdb")
@@ -153,10 +154,12 @@ def test_query_for_numbers_keeps_everything_but_the_columns() -> None:
     with duckdb.connect() as connection:
         parsed = parse_query(connection, "select * from 'a-*' t where t.x > 1 and y = 'it''s' order by z limit 2")
         asked = ask_for_numbers(connection, parsed)
-        connection.execute('create view "a-*" as select * from (values (2, $$it\'s$$, 5, 7)) v(x, y, z, _record)')
+        connection.execute(
+            f'create view "a-*" as select * from (values (2, $$it\'s$$, 5, 7)) v(x, y, z, {NUMBER_COLUMN})'
+        )
         assert connection.execute(asked.text).fetchall() == [(7,)]
     assert is_ordered(parsed)
-    assert asked.names >= {"x", "y", "z", "_record"}
+    assert asked.names >= {"x", "y", "z", NUMBER_COLUMN}
     assert not asked.wants_all
 
 
