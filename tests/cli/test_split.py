@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+import tfrkit
+
 
 def test_split_writes_parts_and_prints_the_seed(tfr, sample: Path) -> None:
     done = tfr("split", "sample.tfrecord", "-o", "out/", "--split", "train=.8,test=.2", "--seed", 4)
@@ -44,3 +48,16 @@ def test_split_existing_folder_exits_3(tfr, sample: Path) -> None:
 def test_split_unknown_feature_suggests_the_nearest(tfr, sample: Path) -> None:
     done = tfr("split", "sample.tfrecord", "-o", "out", "--split", "a=.5,b=.5", "--stratify", "lable", code=3)
     assert "did you mean 'label' - at sample.tfrecord\n  see what is there: tfr info sample.tfrecord" in done.err
+
+
+@pytest.mark.parametrize("option", ["--stratify", "--group", "--hash-by"])
+def test_split_by_a_float_exits_3_with_a_hint(tfr, tmp_path: Path, option: str) -> None:
+    with tfrkit.Writer(tmp_path / "f.tfrecord") as writer:
+        for number in range(4):
+            writer.write({"weight": number / 2})
+    done = tfr("split", "f.tfrecord", "-o", "out", "--split", "a=.5,b=.5", option, "weight", code=3)
+    assert done.err.splitlines() == [
+        "tfr: feature 'weight' expected integers or bytes, got floats - at f.tfrecord",
+        "  see what is there: tfr info f.tfrecord",
+    ]
+    assert not (tmp_path / "out").exists()

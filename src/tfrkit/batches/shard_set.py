@@ -21,6 +21,7 @@ from tfrkit.container.shard_list import ShardList
 from tfrkit.container.shards import Shard
 from tfrkit.errors import (
     EmptyShardWarning,
+    FeatureKindError,
     MissingFeatureError,
     SchemaError,
     ShapeError,
@@ -192,6 +193,15 @@ class ShardSet:
             raise SchemaError(
                 f"feature {name!r} was read from {len(column)} of {num_records} records, some are damaged"
             )
+        return column
+
+    def read_key(self, name: str) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
+        """Read a feature of integers or bytes, whose values decide the part of a record; see `read_column`."""
+        column = self.read_column(name)
+        if column.dtype.kind == "f":
+            first = self.files[0]
+            hint = f"see what is there: tfr info {first}"
+            raise FeatureKindError(f"feature {name!r} expected integers or bytes, got floats", shard=first, hint=hint)
         return column
 
     def warn_of_empty(self) -> None:

@@ -230,7 +230,7 @@ class Dataset(Feeding):
         orders, notes = split_by(
             self._get_order(),
             parts,
-            self._read_column,
+            self._read_key,
             seed=seed,
             stratify=stratify,
             group=group,
@@ -248,8 +248,8 @@ class Dataset(Feeding):
         """
         from tfrkit.orders.split import fold_orders
 
-        labels = None if stratify is None else self._read_column(stratify)
-        groups = None if group is None else self._read_column(group)
+        labels = None if stratify is None else self._read_key(stratify)
+        groups = None if group is None else self._read_key(group)
         pairs = fold_orders(self._get_order(), num_folds, seed, labels=labels, groups=groups)
         return [Fold(self._derive(order=train), self._derive(order=test)) for train, test in pairs]
 

@@ -154,7 +154,13 @@ class Part:
 
     def _read_column(self, name: str) -> np.ndarray[Any, Any]:
         """Read a feature with one value per row, in the order of the rows."""
-        column = self._set.read_column(name)
+        return self._put_in_order(self._set.read_column(name))
+
+    def _read_key(self, name: str) -> np.ndarray[Any, Any]:
+        """Read a feature that decides the part of each row, in the order of the rows."""
+        return self._put_in_order(self._set.read_key(name))
+
+    def _put_in_order(self, column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         order = self._recipe.order
         return column if order is None else column[order.at(np.arange(order.size, dtype=np.uint64))]
 

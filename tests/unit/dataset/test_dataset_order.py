@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tfrkit
-from tfrkit.errors import QueryError, SchemaError, ShapeError
+from tfrkit.errors import FeatureKindError, QueryError, SchemaError, ShapeError
 
 NUM_ROWS = 120
 
@@ -93,8 +93,11 @@ def test_split_by_a_feature_that_is_missing_or_a_float_is_explained(tmp_path: Pa
         with pytest.raises(ShapeError, match=missing):
             ds.by(name, 3)
     for option in ("stratify", "group", "hash_by"):
-        with pytest.raises(TypeError, match="^feature 'weight' expected integers or bytes, got float32$"):
+        with pytest.raises(FeatureKindError, match="^feature 'weight' expected integers or bytes, got floats - at "):
             ds.split(parts, **{option: "weight"})  # type: ignore[arg-type]
+    for option in ("stratify", "group"):
+        with pytest.raises(FeatureKindError, match="^feature 'weight' expected integers or bytes, got floats - at "):
+            ds.folds(2, **{option: "weight"})  # type: ignore[arg-type]
 
 
 def test_feature_with_several_values_cannot_decide_a_split(ds: tfrkit.Dataset) -> None:

@@ -136,7 +136,7 @@ def _split_records(
     return split_by(
         Whole(sources.num_records),
         parts,
-        shard_set.read_column,
+        shard_set.read_key,
         seed=seed,
         stratify=stratify,
         group=group,
