@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from tfrkit.errors import CodecError, Hint, SchemaError, Step
 from tfrkit.features.labels import LabelMap, is_unused, name_unused
 from tfrkit.features.name_words import OBJECT_FEATURES
 from tfrkit.features.schema import Schema, show_name
-from tfrkit.ops.export.input import ExportInput
+from tfrkit.ops.export.input import ExportInput, RecordNumber, SourceBatch
 from tfrkit.ops.export.pictures import PictureSource, decode_text
 from tfrkit.pictures.features import BoxFeatures
 from tfrkit.pictures.values import list_values, read_corners
@@ -67,8 +67,9 @@ class ObjectSource:
         self._schema: Schema = source.schema
         self._extras = _find_extras(self.boxes, source.schema)
         self.classes = ClassTable({}, has_ids=True)
+        self._notes: list[str] = []
         if self.boxes is not None:
-            self.classes = _find_classes(source, self.boxes, pictures.class_names)
+            self.classes = _find_classes(source, self.boxes, pictures.class_names, self._notes)
 
     @property
     def extra_features(self) -> list[str]:
@@ -83,7 +84,7 @@ class ObjectSource:
         """Return notes on the classes. `names` is the feature that the caller gave for them."""
         boxes = self.boxes
         if names is not None or boxes is None or boxes.text is not None or boxes.label is not None:
-            return []
+            return self._notes
         step = Step("name their feature: {names}", names=...)
         return [Hint("no classes of boxes were found, all are 'object';", step, gap=" ")]
 
@@ -169,9 +170,40 @@ def _find_extras(boxes: BoxFeatures | None, schema: Schema) -> dict[str, str]:
     return found
 
 
-def _find_classes(source: ExportInput, boxes: BoxFeatures, class_names: ClassNames) -> ClassTable:
-    """Read the labels of every record and return all classes that are named or used."""
-    names: dict[int, str] = {}
+class _ClassTexts:
+    """The first text that records have for each class id, and the first that differs from it, with its record."""
+
+    def __init__(self, feature: str | None) -> None:
+        self._feature = feature
+        self._firsts: dict[int, bytes] = {}
+        self._others: dict[int, tuple[bytes, RecordNumber]] = {}
+
+    def add(self, labels: list[int], texts: Iterable[bytes], batch: SourceBatch) -> None:
+        """Add the ids and texts of all objects of a batch."""
+        for at, (label, text) in enumerate(zip(labels, texts, strict=True)):
+            if self._firsts.setdefault(label, text) != text and label not in self._others:
+                row = _row_of(batch.columns[self._feature], at, batch.num_rows)
+                self._others[label] = (text, RecordNumber(batch.first.shard, batch.first.record + row))
+
+    @property
+    def names(self) -> dict[int, str]:
+        return {label: decode_text(text) for label, text in self._firsts.items()}
+
+    def describe(self, paths: Sequence[str]) -> list[str]:
+        """Return a note on the first class with two texts, and the number of others; empty if there is none."""
+        if not self._others:
+            return []
+        label, (text, place) = next(iter(self._others.items()))
+        first, other = (show_name(decode_text(one)) for one in (self._firsts[label], text))
+        more = len(self._others) - 1
+        rest = f"; {more:,} more {'class has' if more == 1 else 'classes have'} several texts" if more else ""
+        where = f"at {paths[place.shard]}, record {place.record}"
+        return [f"class {label} expected one text, got {first} and {other}, listed as {first} - {where}{rest}"]
+
+
+def _find_classes(source: ExportInput, boxes: BoxFeatures, class_names: ClassNames, notes: list[str]) -> ClassTable:
+    """Read the labels of every record and return all classes that are named or used; add notes on their texts."""
+    named = _ClassTexts(boxes.text)
     texts: set[str] = set()
     used: set[int] = set()
     wanted = [name for name in (boxes.label, boxes.text) if name is not None]
@@ -181,16 +213,16 @@ def _find_classes(source: ExportInput, boxes: BoxFeatures, class_names: ClassNam
         if labels is None:
             texts.update(decode_text(word) for word in words or ())
             continue
-        numbers, firsts = np.unique(np.asarray(labels, np.int64), return_index=True)
-        used.update(numbers.tolist())
+        used.update(np.unique(np.asarray(labels, np.int64)).tolist())
         if words is not None and len(words) == len(labels):
-            for number, first in zip(numbers.tolist(), firsts.tolist(), strict=True):
-                names.setdefault(number, decode_text(words[first]))
+            named.add(labels.tolist(), words, batch)
     if boxes.label is None:
         listed = sorted(texts) or ["object"]
         return ClassTable(dict(enumerate(listed, 1)), has_ids=False)
-    named = range(len(source.schema[boxes.label].classes or ()))
-    known = {number: class_names.show(boxes.label, number) for number in sorted({*named, *used})}
+    notes += named.describe(source.paths)
+    names = named.names
+    listed_ids = range(len(source.schema[boxes.label].classes or ()))
+    known = {number: class_names.show(boxes.label, number) for number in sorted({*listed_ids, *used})}
     merged = {number: names.get(number, known[number]) for number in known}
     # An id that is neither used nor named is a placeholder between other ids.
     merged = {number: name for number, name in merged.items() if number in used or not is_unused(name)}
@@ -198,6 +230,13 @@ def _find_classes(source: ExportInput, boxes: BoxFeatures, class_names: ClassNam
         twice = next(name for name in merged.values() if list(merged.values()).count(name) > 1)
         raise SchemaError(f"classes expected different names, got {show_name(twice)} for two of them")
     return ClassTable(merged, has_ids=True)
+
+
+def _row_of(column: Column, at: int, num_rows: int) -> int:
+    """Return the row of a value of the flat sequence."""
+    if isinstance(column, Ragged):
+        return int(np.searchsorted(column.row_splits, column.row_splits[0] + at, side="right")) - 1
+    return at * num_rows // len(_flat(column))
 
 
 def _flat(column: Column) -> Any:

@@ -268,6 +268,7 @@ def test_coco_without_splits_is_one_file(tmp_path: Path) -> None:
 
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
+CLASS = "image/object/class"
 
 
 def make_row(number: int = 0, boxes: Any = ((0.1, 0.1, 0.6, 0.6),), **changes: Any) -> dict[str, Any]:
@@ -346,6 +347,22 @@ def test_boxes_without_classes_are_noted_and_their_feature_can_be_named(tmp_path
     assert note not in export(source, tmp_path / "none", names="-").notes
     assert note not in export(source, tmp_path / "named", names="kinds").notes
     assert any("dog" in path.read_text() for path in (tmp_path / "named").rglob("*.*") if path.suffix != ".jpg")
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+@pytest.mark.parametrize("same", [{}, {3: "cat"}])
+def test_class_with_two_texts_is_noted_once_with_the_record(tmp_path: Path, export: Any, same: dict[int, str]) -> None:
+    def make(number: int, classes: dict[int, str]) -> dict[str, Any]:
+        names = {f"{CLASS}/text": list(classes.values()), f"{CLASS}/label": np.array([*classes], np.int64)}
+        return make_row(number, [(0.1, 0.1, 0.6, 0.6)] * len(classes), **names)
+
+    rows = [make(number, same | {7: text}) for number, text in enumerate(("horse", "horse", "dog", "cow"))]
+    report = export(write_rows(tmp_path / "a", rows), tmp_path / "out")
+    note = f"class 7 expected one text, got 'horse' and 'dog', listed as 'horse' - at {tmp_path / 'a'}, record"
+    assert [one for one in report.notes if "expected one text" in one] == [f"{note} 2"]
+    rows = [make(10, {}), *rows[:2], make(11, {}), *rows[2:], make(12, {8: "owl", 9: "elk"}), make(13, {8: "ant"})]
+    report = export(write_rows(tmp_path / "a", rows), tmp_path / "more")
+    assert report.notes[0] == f"{note} 4; 1 more class has several texts"
 
 
 def test_pixels_have_no_more_decimals_than_they_need() -> None:
