@@ -173,7 +173,7 @@ def _find_extras(boxes: BoxFeatures | None, schema: Schema) -> dict[str, str]:
 class _ClassTexts:
     """The first text that records have for each class id, and the first that differs from it, with its record."""
 
-    def __init__(self, feature: str | None) -> None:
+    def __init__(self, feature: str) -> None:
         self._feature = feature
         self._firsts: dict[int, bytes] = {}
         self._others: dict[int, tuple[bytes, RecordNumber]] = {}
@@ -203,7 +203,7 @@ class _ClassTexts:
 
 def _find_classes(source: ExportInput, boxes: BoxFeatures, class_names: ClassNames, notes: list[str]) -> ClassTable:
     """Read the labels of every record and return all classes that are named or used; add notes on their texts."""
-    named = _ClassTexts(boxes.text)
+    named = _ClassTexts(boxes.text or "")
     texts: set[str] = set()
     used: set[int] = set()
     wanted = [name for name in (boxes.label, boxes.text) if name is not None]
