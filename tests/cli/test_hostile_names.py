@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import unicodedata
 from collections.abc import Callable
@@ -141,3 +142,17 @@ def test_exported_files_stay_in_their_folder(kind: str, shard: Path, tmp_path: P
     assert outside == before == []
     inside = list((tmp_path / "deep").rglob("*"))
     assert all(str(path.resolve()).startswith(str(tmp_path / "deep")) for path in inside)
+
+
+@pytest.mark.parametrize(("source", "image"), [("class-folders", b"ca\xff/1.png"), ("frames", b"ca\xff/clip/1.png")])
+def test_class_folder_whose_name_is_not_utf8_stops_the_build(
+    tmp_path: Path, run_tfr: Run, source: str, image: bytes
+) -> None:
+    for path in (image, image.replace(b"ca\xff", b"dog")):
+        place = tmp_path / "q" / os.fsdecode(path)
+        place.parent.mkdir(parents=True)
+        place.write_bytes(draw())
+    done = run_tfr("build", source, str(tmp_path / "q"), "-o", str(tmp_path / "out"), "--on-bad", "skip")
+    assert done.returncode == 3
+    assert "class name expected UTF-8 text, got 'ca\\udcff'\n    rename the folder\n" in done.stderr
+    assert not (tmp_path / "out").exists()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, number_names, read_class_map
 from tfrkit.pictures.masks import parse_color_map
+from tfrkit.sources.base import Problem
 from tfrkit.sources.walk import describe_unreadable
 from tfrkit.storage.addresses import has_scheme
 from tfrkit.storage.inputs import read_input
@@ -17,6 +18,7 @@ from tfrkit.storage.resolve import show_address
 
 # Files that labelling tools write next to a dataset in Pascal VOC format, in order of preference.
 CLASS_FILES = ("labelmap.txt", "class_names.txt", "classes.txt", "labels.txt")
+_RENAME = "rename the folder"
 
 
 def find_class_file(root: str) -> str | None:
@@ -39,6 +41,23 @@ def load_classes(classes: str | Sequence[str], *, label_offset: int | None, firs
         return number_names(names, offset=label_offset, first=first, origin=path)
     text = read_small_text(path) if has_scheme(path) else None
     return read_class_map(path, offset=label_offset, first=first, text=text)
+
+
+def find_folder_problems(labels: LabelMap, root: str) -> list[Problem]:
+    """Return a blocking problem for each class folder whose name is not UTF-8 text, which no sidecar can list."""
+    return [
+        Problem(root, f"class name expected UTF-8 text, got {name!r:.200}", blocking=True, input=None, hint=_RENAME)
+        for name in labels.names
+        if not _is_utf8(name)
+    ]
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # the name of a file may be any bytes; those that are not text are surrogates
+        return False
+    return True
 
 
 def read_small_text(path: str) -> str:

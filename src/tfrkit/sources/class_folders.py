@@ -18,7 +18,7 @@ from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions
 from tfrkit.orders.split_names import WORDS
 from tfrkit.sources.base import Facts, Item, Problem, Scan
-from tfrkit.sources.class_files import load_classes
+from tfrkit.sources.class_files import find_folder_problems, load_classes
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.image_features import ImageReader, image_row, image_specs
 from tfrkit.sources.walk import describe_dangling, find_dangling, find_images, holds_outputs, require_folder
@@ -74,7 +74,7 @@ class ClassFolders(DescribedSource):
             else:
                 counts[parts[depth]] += num_files
                 known[folder] = (labels.id_of(parts[depth]), splits.index(parts[0]) if self.split_folders else -1)
-        problems = []
+        problems = find_folder_problems(labels, root)
         columns = array("q")
         for key in found.files.each_key():
             folder = key.rpartition("/")[0]

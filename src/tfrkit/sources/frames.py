@@ -21,7 +21,7 @@ from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
-from tfrkit.sources.class_files import load_classes
+from tfrkit.sources.class_files import find_folder_problems, load_classes
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.image_features import IMAGE, ImageReader, image_row, image_specs
 from tfrkit.sources.walk import IMAGE_SUFFIXES, FoundFile, find_files, read_file, require_folder
@@ -75,6 +75,7 @@ class Frames(DescribedSource):
             else:
                 problems.append(Problem(file.key, "frame is not in a folder, expected one folder for each clip"))
         labels = self._decide_classes(clips)
+        problems += [] if labels is None else find_folder_problems(labels, self.root)
         builder = ItemsBuilder()
         counts: Counter[str] = Counter(dict.fromkeys(labels.names, 0) if labels is not None else {})
         gaps = []
