@@ -238,6 +238,22 @@ def test_constant_missing_and_special_numbers_have_figures(tmp_path: Path, conne
     assert (figures["rare"]["count"], figures["rare"]["missing"]) == (5, 15)
 
 
+def test_features_whose_names_differ_in_case_have_figures_and_orders_of_their_own(
+    tmp_path: Path, connect: Connect
+) -> None:
+    path = str(tmp_path / "x.tfrecord")
+    with tfrkit.Writer(path) as writer:
+        for number in range(4):
+            writer.write({"Kind": number, "kind": 7 - number})
+    client = connect(path)
+    ((_, data),) = read_events(client, "/api/figures")
+    figures = {figure["feature"]: figure for figure in data["figures"]}
+    assert [bar["value"] for bar in figures["Kind"]["values"]] == [0, 1, 2, 3]
+    assert [bar["value"] for bar in figures["kind"]["values"]] == [4, 5, 6, 7]
+    assert list_records(client, f"where={quote(figures['kind']['values'][0]['where'])}") == [3]
+    assert list_records(client, "sort=kind") == [3, 2, 1, 0]
+
+
 def test_export_of_raw_pixels_is_png(tmp_path: Path, connect: Connect) -> None:
     pixels = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
     with tfrkit.Writer(tmp_path / "x.tfrecord") as writer:

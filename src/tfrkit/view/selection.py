@@ -17,7 +17,7 @@ from tfrkit.errors import MissingFeatureError, QueryError, TfrkitError
 from tfrkit.features.schema import describe_missing
 from tfrkit.ops.edit.search import RecordSearch, compose_condition
 from tfrkit.ops.query.errors import quote_name
-from tfrkit.ops.query.scan import QueryPolicy
+from tfrkit.ops.query.scan import QueryPolicy, name_columns
 from tfrkit.view.chosen import Bitmap, Chosen, Items, ListedItems, choose_form
 from tfrkit.view.damage import query_sound, summarize_damage
 from tfrkit.view.opened import Opened
@@ -222,10 +222,9 @@ def _new_search(opened: Opened, question: Question, policy: QueryPolicy) -> Reco
 def find_column(opened: Opened, feature: str) -> str:
     """Return a feature as a column in SQL; raise `MissingFeatureError` if there is none."""
     schema = opened.schema
-    if feature in schema.features:
-        return ("context." if opened.kind == "sequence_example" else "") + quote_name(feature)
-    if feature in schema.feature_lists:
-        return f"feature_lists.{quote_name(feature)}"
+    for (part, name), column in name_columns(schema).items():
+        if name == feature:
+            return f"{part}." * bool(part) + quote_name(column)
     raise MissingFeatureError(describe_missing(feature, schema.names))
 
 

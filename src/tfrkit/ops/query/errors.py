@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfrkit.errors import QueryError
-from tfrkit.features.schema import PARTS, find_nearest_name
+from tfrkit.features.schema import PARTS, find_nearest_name, show_name
 
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
 _PATH = re.compile(r"[\w/.-]+")
@@ -24,6 +24,14 @@ def quote_name(name: str) -> str:
         ('label', '"image/height"')
     """
     return name if _PLAIN_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
+
+class SharedName(NamedTuple):
+    """A name that SQL does not tell apart from others: the features it may refer to, and the column of each."""
+
+    name: str
+    features: Sequence[str]
+    columns: Sequence[str]
 
 
 class QueryPart(NamedTuple):
@@ -67,23 +75,37 @@ def to_query_error(
     columns: Sequence[tuple[str, str]] = (),
     hint: str | None = None,
     parts: Sequence[QueryPart] = (),
+    shared: SharedName | None = None,
 ) -> QueryError:
     """Create the error that the user sees. `columns` are those of the tables, each with its form in a query.
 
-    With `parts`, the user wrote only these parts of the query: positions are reported relative to the part.
+    With `parts`, the user wrote only these parts of the query: positions are reported relative to the part. `shared` is
+    the name to which the error is due.
     """
     place = int(facts["position"]) if str(facts.get("position", "")).isdigit() else None
     name = "the query"
     if parts:
         place, text, name = _find_part(parts, place)
     where = point_at(text, place, name)
-    if facts.get("error_subtype") == "COLUMN_NOT_FOUND" and facts.get("name"):
+    if shared is not None:
+        error = refuse_shared(shared, where)
+    elif facts.get("error_subtype") == "COLUMN_NOT_FOUND" and facts.get("name"):
         error = _miss_column(str(facts["name"]), _read_path(text, place), where, columns)
     else:
         what = str(facts.get("exception_message") or facts.get("error_message") or "the query failed")
         error = QueryError(_first_clause(what) + where, hint=hint or _draw(text, place))
     error.position = None if place is None else _to_character(text, place)
     return error
+
+
+def refuse_shared(shared: SharedName, where: str = "") -> QueryError:
+    """Return the error for a name that several features share."""
+    got = " and ".join(map(show_name, shared.features))
+    pairs = zip(shared.columns, shared.features, strict=True)
+    return QueryError(
+        f"column {show_name(shared.name)} expected one feature, got {got}, which SQL does not tell apart{where}",
+        hint="write " + ", ".join(f"{column} for {show_name(feature)}" for column, feature in pairs),
+    )
 
 
 def _find_part(parts: Sequence[QueryPart], place: int | None) -> tuple[int | None, str, str]:

@@ -19,7 +19,7 @@ from tfrkit.errors import Hint, QueryError, SchemaError, Step, StorageError, Tfr
 from tfrkit.features.schema import describe_missing
 from tfrkit.feeds.arrow_layout import NOT_TEXT
 from tfrkit.ops.query.engine import defer_signals, get_engine, import_duckdb
-from tfrkit.ops.query.errors import QueryPart, quote_name, read_facts, to_query_error
+from tfrkit.ops.query.errors import QueryPart, SharedName, quote_name, read_facts, refuse_shared, to_query_error
 from tfrkit.ops.query.limits import QueryWatch, parse_memory, parse_timeout
 from tfrkit.ops.query.places import NUMBER_COLUMN, PLACE_COLUMNS
 from tfrkit.ops.query.scan import QueryPolicy, QueryTable, TableScan, show_as
@@ -434,6 +434,9 @@ class QuerySession:
         """Bind the query to the columns it names or, if that fails, to all columns."""
         if self._relation is not None:
             return self._relation
+        loose = self._find_shared(self.parsed.loose_names)
+        if loose is not None:
+            raise refuse_shared(loose)
         try:
             self.prepare(self.parsed)
             relation = self._make_relation()
@@ -481,6 +484,10 @@ class QuerySession:
             )
         if text != self.parsed.text or (self._text != text and self._relation is not None):
             facts.pop("position", None)  # in a text that the user did not write
+        shared = None
+        if isinstance(error, self.duckdb.BinderException):
+            missing = facts.get("name") if facts.get("error_subtype") == "COLUMN_NOT_FOUND" else None
+            shared = self._find_shared(self.parsed.names if missing is None else {fold_name(str(missing))})
         columns = [column for table in self.tables.values() for column in table.columns]
         columns += [(name, name) for name in PLACE_COLUMNS if columns]
         named = [column.name for table in self.tables.values() for column in table.class_columns]
@@ -493,7 +500,11 @@ class QuerySession:
             hint = "bytes that are text: decode(column)"
         elif "file system operations are disabled" in message:
             hint = "tables are TFRecord files: from 'train-*.tfrecord'"
-        return to_query_error(facts, text, columns=columns, hint=hint, parts=self._parts)
+        return to_query_error(facts, text, columns=columns, hint=hint, parts=self._parts, shared=shared)
+
+    def _find_shared(self, names: Collection[str]) -> SharedName | None:
+        found = (table.find_shared(names) for table in self.tables.values())
+        return next(filter(None, found), None)
 
 
 def _mind_text(error: Exception) -> Exception:

@@ -24,7 +24,7 @@ from tfrkit.features.spec import Spec
 from tfrkit.feeds.arrow import ArrowStream
 from tfrkit.feeds.arrow_layout import Node, lay_out_columns
 from tfrkit.ops.query.engine import defer_signals
-from tfrkit.ops.query.errors import quote_name
+from tfrkit.ops.query.errors import SharedName, quote_name
 from tfrkit.ops.query.places import NUMBER_COLUMN, PLACE_COLUMNS, RECORD_COLUMN, ShardPlaces, place_fields
 from tfrkit.ops.query.text import ParsedQuery, fold_name
 from tfrkit.passes.walk import walk_frames
@@ -33,6 +33,7 @@ from tfrkit.storage.resolve import Address
 RAW_COLUMN = "record"
 """Name of the one column of records that are not Examples."""
 
+_EMPTY_COLUMN = "_empty"  # of the feature '', for which DuckDB would make a name up
 # Rows of a batch: enough that the overhead per batch is negligible, few enough that batches of images fit in memory.
 _MAX_ROWS = 1 << 16
 _BATCH_NBYTES = 8 << 20
@@ -158,29 +159,23 @@ class QueryTable:
         """Whether there is a feature of this name."""
         return self.schema.kind != "sequence_example" and fold_name(name) in self._folded
 
+    def find_shared(self, names: Collection[str]) -> SharedName | None:
+        """Return the first of these folded names that several features share, of which none has it as its column."""
+        for (part, name), features in self._groups.items():
+            if len(features) > 1 and name in names:
+                columns = [f"{part}." * bool(part) + quote_name(self._names[part, one]) for one in features]
+                return SharedName(name, features, columns)
+        return None
+
     def refuse_column(self, name: str) -> None:
         """Raise `QueryError` if a feature has this name, which is to number the records."""
         if self.has_column(name):
             raise QueryError(f"features expected other names than {name}, which numbers the records")
 
     def _name_columns(self) -> None:
-        """Map (struct or "", feature) to a column name. Names that DuckDB does not distinguish get a number."""
-        self._names: dict[tuple[str, str], str] = {}
-        is_sequence = self.schema.kind == "sequence_example"
-        parts: list[tuple[str, Any]] = [(PARTS[0] if is_sequence else "", self.schema.features)]
-        if is_sequence:
-            parts.append((PARTS[1], self.schema.feature_lists))
-        for part, specs in parts:
-            taken = {fold_name(name) for name in specs}
-            self._folded: set[str] = set()
-            for feature in specs:
-                made = escape_name(feature)
-                name, number = made, 0
-                while (folded := fold_name(name)) in self._folded or (name != feature and folded in taken):
-                    number += 1
-                    name = f"{made}_{number}"
-                self._folded.add(folded)
-                self._names[part, feature] = name
+        self._groups = _group_features(self.schema)
+        self._names = name_columns(self.schema)
+        self._folded = {name for _, name in self._groups} | set(map(fold_name, self._names.values()))
 
     def _find_class_columns(self) -> list[ClassColumn]:
         if self.schema.kind != "example":
@@ -246,6 +241,41 @@ class QueryTable:
         if self._batch_size is None:
             self._batch_size = max(1, min(_MAX_ROWS, _BATCH_NBYTES // max(1, _estimate_nbytes(self.shard_set.shards))))
         yield from read_stream(self.shard_set, decoder, policy, batch_size=self._batch_size, threads=threads)
+
+
+def name_columns(schema: Schema) -> dict[tuple[str, str], str]:
+    """Map (struct or "", feature) to its column. All of those that DuckDB does not distinguish get a number."""
+    groups = _group_features(schema)
+    names: dict[tuple[str, str], str] = {}
+    taken = set(groups)
+    for (part, _), features in groups.items():
+        number = 0
+        for feature in features:
+            name = made = _write_name(feature)
+            while len(features) > 1 and (part, fold_name(name)) in taken:
+                number += 1
+                name = f"{made}_{number}"
+            taken.add((part, fold_name(name)))
+            names[part, feature] = name
+    return {key: names[key] for key in _list_features(schema)}
+
+
+def _group_features(schema: Schema) -> dict[tuple[str, str], list[str]]:
+    """Map (struct or "", folded name) to its features, sorted: a number does not depend on the order of a schema."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for part, feature in _list_features(schema):
+        groups.setdefault((part, fold_name(_write_name(feature))), []).append(feature)
+    return {key: sorted(features) for key, features in groups.items()}
+
+
+def _list_features(schema: Schema) -> list[tuple[str, str]]:
+    is_sequence = schema.kind == "sequence_example"
+    plain = [(PARTS[0] if is_sequence else "", feature) for feature in schema.features]
+    return plain + [(PARTS[1], feature) for feature in schema.feature_lists if is_sequence]
+
+
+def _write_name(feature: str) -> str:
+    return escape_name(feature) or _EMPTY_COLUMN
 
 
 class TableScan(ArrowStream):

@@ -38,7 +38,8 @@ def fold_name(name: str) -> str:
 class ParsedQuery:
     """One SELECT. `tables` maps the names in its FROM clauses that no WITH defines to their byte offsets in the text.
 
-    `names` are folded; `whole_structs` holds "context" and "feature_lists" if the query uses the whole struct.
+    `names` are folded; `loose_names` are those that something else than a column of one table may have, too;
+    `whole_structs` holds "context" and "feature_lists" if the query uses the whole struct.
     """
 
     text: str
@@ -47,6 +48,7 @@ class ParsedQuery:
     wants_all: bool
     whole_structs: frozenset[str]
     statement: Node = field(repr=False)
+    loose_names: frozenset[str] = frozenset()
 
     def names_column(self, name: str) -> bool:
         """Does the query contain this name?"""
@@ -85,6 +87,7 @@ def parse_query(connection: Any, text: str) -> ParsedQuery:
         gathered.wants_all or bool(gathered.single_names & gathered.aliases),
         frozenset(gathered.whole_structs),
         content,
+        frozenset(gathered.single_names if len(gathered.tables) > 1 else gathered.single_names & gathered.aliases),
     )
 
 

@@ -434,3 +434,17 @@ def test_records_are_dropped_from_every_stretch_of_a_shard(folder: Path, monkeyp
     assert (made.dropped, made.records) == (13, 25)
     left = [row["id"] for row in tfrkit.sql(f"select id from '{folder}' order by id")]
     assert left == [number for number in range(38) if number % 3]
+
+
+def test_condition_on_a_name_that_several_features_share_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "case.tfrecord"
+    records = [encode_example({b"Label": ("int64", [i]), b"label": ("int64", [10 * i])}) for i in range(5)]
+    path.write_bytes(write_frames(records))
+    with pytest.raises(
+        QueryError, match=r"got 'Label' and 'label'.* - at character 1 of the condition\n  write Label_1"
+    ):
+        edit(path, where="label = 2", set={"label": "5"}, dry_run=True)
+    with pytest.raises(QueryError, match=r"got 'Label' and 'label'.* - at character 1 of the value of 'label'"):
+        edit(path, where="Label_1 = 2", set={"label": "label + 1"}, dry_run=True)
+    edit(path, tmp_path / "new.tfrecord", where="Label_1 = 2", set={"label": "label_2 + 1"})
+    assert [row["label"] for row in tfrkit.open(tmp_path / "new.tfrecord")] == [0, 10, 21, 30, 40]

@@ -265,6 +265,60 @@ def test_features_whose_names_differ_in_case_are_both_there(tmp_path: Path, monk
     assert list(sql(f"select {second} v from 'x.tfrecord'")) == [{"v": 2}]
 
 
+CASES = {b"label": ("int64", [20]), b"Label": ("int64", [2])}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select label from 'x.tfrecord'",
+        "select 1 from 'x.tfrecord' where \"Label\" = 2",
+        "select t.LABEL from 'x.tfrecord' t",
+        "select * exclude (label) from 'x.tfrecord'",
+        "select label from 'x.tfrecord' x join 'y.tfrecord' y on x.label_2 = y.label",
+        "select 1 from 'x.tfrecord' join 'y.tfrecord' using (label)",
+        "select label from 'x.tfrecord' label",
+    ],
+)
+def test_name_that_several_features_share_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.tfrecord").write_bytes(write_frames([encode_example(CASES)]))
+    (tmp_path / "y.tfrecord").write_bytes(write_frames([encode_example({b"label": ("int64", [20])})]))
+    message = (
+        r"column 'label' expected one feature, got 'Label' and 'label', which SQL does not tell apart.*"
+        r"\n  write Label_1 for 'Label', label_2 for 'label'"
+    )
+    with pytest.raises(QueryError, match=message):
+        sql(query)
+
+
+def test_features_that_share_a_name_have_numbered_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.tfrecord").write_bytes(write_frames([encode_example(CASES)]))
+    (tmp_path / "y.tfrecord").write_bytes(write_frames([encode_example({b"label": ("int64", [20])})]))
+    (found,) = sql("select * from 'x.tfrecord'")
+    assert found == {"Label_1": 2, "label_2": 20}
+    assert list(sql("select label_2 as label from 'x.tfrecord' order by label")) == [{"label": 20}]
+    joined = sql("select y.label from 'x.tfrecord' x join 'y.tfrecord' y on x.label_2 = y.label")
+    assert list(joined) == [{"label": 20}]
+    record = encode_sequence_example({b"ID": ("int64", [1]), b"id": ("int64", [2])}, {b"f": [("int64", [1])]})
+    (tmp_path / "s.tfrecord").write_bytes(write_frames([record]))
+    assert list(sql("select context.id_2 v from 's.tfrecord'")) == [{"v": 2}]
+    with pytest.raises(QueryError, match=r"got 'ID' and 'id'.*\n  write context.ID_1 for 'ID', context.id_2 for 'id'"):
+        sql("select context.id from 's.tfrecord'")
+
+
+def test_feature_with_an_empty_name_has_a_column_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    record = encode_example({b"": ("int64", [1]), b"v0": ("int64", [2])})
+    (tmp_path / "x.tfrecord").write_bytes(write_frames([record]))
+    (found,) = sql("select * from 'x.tfrecord'")
+    assert found == {"_empty": 1, "v0": 2}
+    assert list(sql("select v0, _empty from 'x.tfrecord'")) == [{"v0": 2, "_empty": 1}]
+
+
 def test_feature_of_several_kinds_is_refused_only_when_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     records = [encode_example({b"a": ("int64", [1]), b"m": kind}) for kind in (("int64", [1]), ("bytes", [b"x"]))]
