@@ -17,6 +17,7 @@ from PIL import Image
 import tfrkit as tfr
 from tfrkit.features.parse_specs import print_tf_spec
 from tfrkit.features.spec import Spec
+from tfrkit.ops.schema import make_schema_text
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 NUM_RECORDS = 40
@@ -172,3 +173,15 @@ def test_tf_spec_missing_and_unset_features_are_empty() -> None:
     payloads = [encode(x=one), encode(), encode(x=tf.train.Feature())]
     batch = run_spec(tfr.Schema({"x": Spec("int64", optional=True)}))["parse_batch"](tf.constant(payloads))
     assert batch["x"].to_list() == [[1], [], []]
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
+def test_tf_source_opens_its_files(tmp_path: Path, compression: Any) -> None:
+    paths = [str(tmp_path / "a.tfrecord")]
+    with tfr.Writer(paths[0], compression=compression) as writer:
+        for number in range(3):
+            writer.write({"x": number})
+    source, _ = make_schema_text(paths, "tf")
+    names: dict[str, Any] = {"paths": paths}
+    exec(source.replace("# dataset = ", "dataset = "), names)
+    assert [int(row["x"]) for row in names["dataset"]] == [0, 1, 2]

@@ -6,6 +6,7 @@ A feature that a reader does not support becomes a comment with the reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 
 from tfrkit.errors import SchemaError
 from tfrkit.features.schema import Schema, show_name
@@ -18,15 +19,18 @@ _DALI_DEFAULTS: Mapping[StorageKind, str] = {"bytes": '""', "float": "0.0", "int
 _VAHIDK_KINDS: Mapping[StorageKind, str] = {"bytes": "byte", "float": "float", "int64": "int"}
 # tf.io.decode_raw does not support these unsigned integers, so they are read as signed and reinterpreted.
 _RAW_CASTS = {"uint32": "int32", "uint64": "int64"}
+_UNCOMPRESSED: Mapping[str, str | None] = MappingProxyType({"none": ""})
 _TF_IMAGE_FORMATS = frozenset({"jpeg", "png", "gif", "bmp"})
 
 
-def print_tf_spec(schema: Schema) -> str:
+def print_tf_spec(schema: Schema, compressions: Mapping[str, str | None] = _UNCOMPRESSED) -> str:
     """Return the source of a Python module that parses the records with TensorFlow.
 
     The module defines `FEATURES` (for a SequenceExample `CONTEXT_FEATURES` and `SEQUENCE_FEATURES`), `parse_batch`,
     which parses many serialized records without decoding, and `parse_record`, which parses one and decodes images,
-    serialized tensors and raw arrays. Optional features are ragged: empty if a record lacks them.
+    serialized tensors and raw arrays. Optional features are ragged: empty if a record lacks them. The last lines are
+    comments about its use; `compressions` are those of the files, each with TensorFlow's name for it, None if it has
+    none.
     """
     if schema.kind == "example":
         lines = [
@@ -51,8 +55,17 @@ def print_tf_spec(schema: Schema) -> str:
         ]
     else:
         raise SchemaError(f"tf.io.parse_example expected example or sequence_example records, got {schema.kind}")
-    usage = "# dataset = tf.data.TFRecordDataset(paths, compression_type='').map(parse_record)"
-    return "\n".join(["import tensorflow as tf", "", *lines, "", "", usage, ""])
+    return "\n".join(["import tensorflow as tf", "", *lines, "", "", *_print_usage(compressions), ""])
+
+
+def _print_usage(compressions: Mapping[str, str | None]) -> Iterator[str]:
+    if len(compressions) > 1:
+        yield f"# the files differ in compression ({', '.join(compressions)}), each needs a dataset of its own:"
+    for name, known in compressions.items():
+        if known is None:
+            yield f"# TensorFlow cannot read {name}, rewrite the files: tfr convert FILES -o out/ --compression gzip"
+        else:
+            yield f"# dataset = tf.data.TFRecordDataset(paths, compression_type={known!r}).map(parse_record)"
 
 
 def print_dali_spec(schema: Schema) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from tfrkit._types import Infer
 from tfrkit.batches.survey import Surveyed, find_schema
+from tfrkit.container.codecs import FORMATS
 from tfrkit.container.index import load_index
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard, find_shards
@@ -48,7 +49,15 @@ def make_schema_text(
         shard.close()
     if note and style in _COMMENTING:
         schema = _mark_ranges(schema)
+    if style == "tf":
+        return print_tf_spec(schema, _name_compressions(shards)), note
     return _PRINTERS[style](schema), note
+
+
+def _name_compressions(shards: Sequence[Shard]) -> dict[str, str | None]:
+    """Return TensorFlow's name of each compression of the files; empty files count only if all are empty."""
+    found = {shard.compression for shard in shards if shard.reader.size != 0} or {"none"}
+    return {name: row.tensorflow for name, row in FORMATS.items() if name in found}
 
 
 def _count_records(shards: Sequence[Shard], sidecars: Sidecars) -> int | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import tfrkit as tfr
 from tfrkit.features.schema_json import from_json
 from tfrkit.ops.schema import make_schema_text
 from tfrkit.testing.reference import encode_example, write_frames
@@ -41,3 +42,32 @@ def test_text_names_every_feature(path: Path, style: str) -> None:
 def test_style_that_does_not_exist_raises(path: Path) -> None:
     with pytest.raises(ValueError, match="style expected one of json, .*, got 'xml'"):
         make_schema_text(path, "xml")  # type: ignore[arg-type]
+
+
+DATASET = "# dataset = tf.data.TFRecordDataset(paths, compression_type={}).map(parse_record)"
+CANNOT = "# TensorFlow cannot read {}, rewrite the files: tfr convert FILES -o out/ --compression gzip"
+
+
+def list_usage(tmp_path: Path, *compressions: str) -> list[str]:
+    (tmp_path / "empty.tfrecord").write_bytes(b"")
+    paths = [tmp_path / "empty.tfrecord"]
+    for name in compressions:
+        paths.append(tmp_path / f"{name}.tfrecord")
+        with tfr.Writer(paths[-1], compression=name) as writer:  # type: ignore[arg-type]
+            writer.write({"x": 1})
+    return make_schema_text(paths, "tf")[0].rstrip().rpartition("\n\n")[2].splitlines()
+
+
+@pytest.mark.parametrize(("compression", "known"), [("none", ""), ("gzip", "GZIP"), ("zlib", "ZLIB")])
+def test_tf_source_names_the_compression_of_the_files(tmp_path: Path, compression: str, known: str) -> None:
+    assert list_usage(tmp_path, compression) == [DATASET.format(repr(known))]
+
+
+def test_tf_source_says_if_files_differ_or_tensorflow_cannot_read_them(tmp_path: Path) -> None:
+    assert list_usage(tmp_path, "xz") == [CANNOT.format("xz")]
+    assert list_usage(tmp_path, "xz", "gzip", "none") == [
+        "# the files differ in compression (none, gzip, xz), each needs a dataset of its own:",
+        DATASET.format("''"),
+        DATASET.format("'GZIP'"),
+        CANNOT.format("xz"),
+    ]
