@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tfrkit.testing.corruption import flip, frame_offsets, truncate
-from tfrkit.testing.reference import encode_example, write_frame, write_frames
+from tfrkit.testing.reference import encode_example, encode_sequence_example, write_frame, write_frames
 
 
 def make_records(num_records: int = 5) -> list[bytes]:
@@ -169,6 +169,21 @@ def test_verify_sha256_of_a_built_dataset(tfr, tmp_path: Path) -> None:
     (shard,) = (tmp_path / "out").glob("*-of-00001")
     shard.write_bytes(write_frames(make_records(2)))
     assert "tfrkit.json says" in tfr("verify", "out", "--sha256", code=1).out
+
+
+@pytest.mark.parametrize("options", [[], ["--deep", "--ignore", "duplicate"]])
+def test_verify_notes_files_with_records_of_different_kinds(tfr, tmp_path: Path, options: list[str]) -> None:
+    example = encode_example({b"v": ("int64", [1])})
+    sequence = encode_sequence_example({b"v": ("int64", [1])}, {b"f": [("int64", [1])]})
+    for name, record in {"a": b"", "b": example, "c": sequence, "d": b"\xff raw", "e": example}.items():
+        (tmp_path / f"{name}.tfrecord").write_bytes(write_frames([record] * 3))
+    note = "files have records of different kinds: Examples in {}b.tfrecord, SequenceExamples in {}c.tfrecord"
+    ran = tfr("verify", ".", *options)
+    expected = note.format("./", "./") + ", other records in ./d.tfrecord"
+    assert f"note: {expected}" in (ran.out + ran.err).splitlines()
+    alike = tfr("verify", "a.tfrecord", "b.tfrecord", "e.tfrecord", *options)
+    assert "different kinds" not in alike.out + alike.err
+    assert note.format("", "") in tfr("merge", "b.tfrecord", "c.tfrecord", "-o", "all.tfrecord").err
 
 
 def test_verify_notes_a_feature_of_two_kinds(tfr, tmp_path: Path) -> None:

@@ -39,6 +39,12 @@ _SAMPLED_RECORDS = 64
 _PLACE_NBYTES = 4 << 20
 _REMOTE_PLACE_NBYTES = 256 << 10
 
+_KIND_WORDS: dict[RecordKind, str] = {
+    "example": "Examples",
+    "sequence_example": "SequenceExamples",
+    "raw": "other records",
+}
+
 
 def kind_of_shapes(shapes: Mapping[str, int]) -> RecordKind:
     """Find the kind of all records from counts of shapes; "mixed" if some are Examples and some are not."""
@@ -218,33 +224,38 @@ def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
     return surveyed.counts.infer().schema
 
 
-def note_kinds(paths: Sequence[str]) -> list[str]:
-    """Describe each feature whose kind differs between shards in one sentence.
+def note_kinds(paths: Sequence[str], *, features: bool = True) -> list[str]:
+    """Describe records whose kind differs between shards in one sentence, and so each feature, unless not `features`.
 
     Reads the first records of some shards. The paths must be files.
     """
     if len(paths) < 2:
         return []
     lenient = Policy("all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
+    records: dict[RecordKind, str] = {}
     seen: dict[str, dict[str, str]] = {}
 
-    def survey(path: str) -> list[Any]:
+    def survey(path: str) -> SurveyCounts:
         surveyed = Surveyed()
         reader = open_reader(path)
         reader.begin(whole=False)
         with contextlib.closing(Shard(reader)) as shard:
             surveyed.add_shard(shard, lenient, max_records=_SAMPLED_RECORDS, is_short=True)
-        counts: list[Any] = surveyed.survey.features()
-        return [] if surveyed.decoded_kind == "raw" else counts
+        return surveyed.counts
 
     sampled = _spread(paths)
     threads = LIMITS.stream_blocks if any(map(has_scheme, sampled)) else 1
     for path, counts in zip(sampled, map_ahead(survey, sampled, threads=threads), strict=True):
-        for counted in counts:
+        if sum(counts.shapes.values()) > counts.shapes["empty"]:  # an empty record is of every kind
+            records.setdefault(counts.decoded_kind, path)
+        for counted in counts.features if counts.decoded_kind != "raw" else ():
             for kind in count_kinds(counted):
                 seen.setdefault(decode_name(counted["name"]), {}).setdefault(kind, path)
     notes = []
-    for name, kinds in seen.items():
+    if len(records) > 1:
+        where = ", ".join(f"{_KIND_WORDS[kind]} in {path}" for kind, path in records.items())
+        notes.append(f"files have records of different kinds: {where}")
+    for name, kinds in seen.items() if features else ():
         if len(kinds) > 1 and len(set(kinds.values())) > 1:
             where = " and ".join(f"{kind} in {path}" for kind, path in kinds.items())
             notes.append(

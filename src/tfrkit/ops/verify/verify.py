@@ -90,9 +90,9 @@ def verify(
         check_sets(
             result, sidecars, asked, sha256=hashes, must_know=sha256, threads=threads, watch=watch, workers=workers
         )
-        if not deep:
-            files = [tally for tally in result.shards if tally.nbytes is not None]
-            result.notes += note_kinds([tally.path for tally in files if tally.is_readable and not tally.is_damaged])
+        files = [tally for tally in result.shards if tally.nbytes is not None]
+        sound = [tally.path for tally in files if tally.is_readable and not tally.is_damaged]
+        result.notes += note_kinds(sound, features=not deep)
         if deep:
             from tfrkit.ops.verify.deep import check_deep
 
