@@ -20,10 +20,11 @@ from tfrkit.build.prepare import BuildOptions, Prepared, prepare
 from tfrkit.build.report import Report, Skipped, refuse
 from tfrkit.build.schedule import Complete, Schedule, make_read_tasks
 from tfrkit.build.task import ShardTask
+from tfrkit.container.shards import looks_like_shard
 from tfrkit.engines.base import Engine
 from tfrkit.engines.choose import open_engine
 from tfrkit.engines.local import LocalEngine
-from tfrkit.errors import Hint, SourceError, Step, StorageError
+from tfrkit.errors import ContainerError, Hint, SourceError, Step, StorageError
 from tfrkit.outputs.target import Target
 from tfrkit.progress import Progress
 from tfrkit.sidecars.manifest import MADE_BY, Manifest, read_manifest
@@ -84,7 +85,7 @@ def carry_out(source: Source, target: Target, options: BuildOptions, progress: P
         try:
             prepared = prepare(source, target, options, journal.scratch)
             refuse_stops(prepared, progress)
-            old = read_manifest(target.sidecar(MANIFEST))
+            old = _read_old(prepared)
             if old is not None and not options.force:
                 report = compare_finished(prepared, old)
                 if report is not None:
@@ -127,6 +128,25 @@ def made_folder(target: Target) -> Iterator[None]:
         if not was_there:
             with contextlib.suppress(OSError):
                 os.rmdir(target.folder)
+
+
+def _read_old(prepared: Prepared) -> Manifest | None:
+    """Return the manifest of the dataset in the output folder. With `force`, one that cannot be used is replaced."""
+    target = prepared.target
+    try:
+        return read_manifest(target.sidecar(MANIFEST))
+    except ContainerError as error:
+        if not prepared.options.force:
+            raise error.replace(hint=Hint(Step("replace the dataset: {force}", force=True))) from None
+    if not target.is_file:
+        # Without the manifest it is not known which other shards belong to the dataset.
+        planned = {shard.name for shard in prepared.plan.shards}
+        for name in sorted(set(os.listdir(target.folder)) - planned):
+            path = os.path.join(target.folder, name)
+            if not name.startswith((".", "_")) and os.path.isfile(path) and looks_like_shard(path):
+                what = "the folder has another shard, which would be among the new ones"
+                raise StorageError(what, shard=path, hint="choose another folder, or remove it")
+    return None
 
 
 def compare_finished(prepared: Prepared, old: Manifest) -> Report | None:

@@ -15,7 +15,7 @@ import tfrkit as tfr
 from tfrkit import sources
 from tfrkit.build import session
 from tfrkit.engines.local import LocalEngine
-from tfrkit.errors import SourceError, StorageError
+from tfrkit.errors import ContainerError, SourceError, StorageError
 from tfrkit.sources import image_features
 
 LABEL = r"^(?P<class>[a-z]+)"
@@ -358,6 +358,20 @@ def test_force_replaces_everything_of_the_old_dataset(fruit, tmp_path):
     tfr.build(sources.file_names(fruit, LABEL), tmp_path / "out", shards=1, force=True, jobs=1)
     tfr.build(sources.file_names(fruit, LABEL), tmp_path / "fresh/out", shards=1, jobs=1)
     assert files_of(tmp_path / "out") == files_of(tmp_path / "fresh/out")
+
+
+def test_force_replaces_a_dataset_whose_manifest_cannot_be_read(fruit, tmp_path):
+    source, out = sources.file_names(fruit, LABEL), tmp_path / "out"
+    tfr.build(source, out, shards=2, jobs=1)
+    whole = files_of(out)
+    (out / "tfrkit.json").write_bytes(b"{\xff")
+    with pytest.raises(ContainerError, match="manifest cannot be used, .*\n  replace the dataset: force=True"):
+        tfr.build(source, out, shards=2, jobs=1)
+    with pytest.raises(StorageError, match="the folder has another shard, which would be among the new ones"):
+        tfr.build(source, out, shards=1, jobs=1, force=True)
+    assert not (out / "_build").exists()
+    tfr.build(source, out, shards=2, jobs=1, force=True)
+    assert files_of(out) == whole
 
 
 def test_overwrite_is_a_deprecated_alias_of_force(tmp_path):
