@@ -92,7 +92,7 @@ class BatchEngine {
   // With the lock held: waits for a shard or a list that came after `*num_arrivals` of them; false if closed.
   bool WaitForArrival(std::unique_lock<std::mutex>* lock, uint64_t* num_arrivals);
   Status MakeHere(MadeBatch* made);
-  // Fills a batch by the job, or with nullptr only finishes it; one that goes on with the next job is not.
+  // Fills a batch by the job, or with nullptr only finishes it; one that continues with the next job is not.
   void Make(Workbench* bench, Job* job, MadeBatch* made);
   // Is there room for one batch more? As many as `Limit` may be claimed and not taken.
   bool HasRoom() const { return num_claimed_ - num_taken_ < Limit(); }

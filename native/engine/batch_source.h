@@ -136,7 +136,7 @@ class BatchSource {
 
   virtual void Fill(Workbench* bench, Job* job, Verify verify, bool skips, MadeBatch* made) = 0;
 
-  // Does the batch that was filled last go on with the next job? Only where one thread cuts and fills in
+  // Does the batch that was filled last continue with the next job? Only where one thread cuts and fills in
   // turn.
   virtual bool GoesOn() const { return false; }
 };
