@@ -312,12 +312,15 @@ def test_damage_in_segments_is_met_in_its_place(
 ) -> None:
     stored = indexed.read_bytes()
     ends = set()
+    # Unchecked, a damaged record may have other bytes: a checkpoint keeps the bytes before it as they were.
+    monkeypatch.setitem(WAYS, "lengths", lambda ds, threads: map(len, ds.records(threads=threads)))
+    way = "records" if verify == "all" else "lengths"
     for at in np.linspace(5000, len(stored) - 5000, 8).astype(int).tolist():
         indexed.write_bytes(flip(stored, at, 3))
         assert find_segments(indexed) is not None  # the index does not show the damage
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SkippedRecordsWarning)
-            items, error, findings = compare(indexed, "records", monkeypatch, on_error=on_error, verify=verify)
+            items, error, findings = compare(indexed, way, monkeypatch, on_error=on_error, verify=verify)
         assert (error is not None) == (on_error == "raise")
         assert bool(findings) == (on_error == "skip")
         ends.add(len(items) == 2500)
