@@ -20,11 +20,11 @@ from tfrkit.build.prepare import BuildOptions, Prepared, prepare
 from tfrkit.build.report import Report, Skipped, refuse
 from tfrkit.build.schedule import Complete, Schedule, make_read_tasks
 from tfrkit.build.task import ShardTask
-from tfrkit.container.shards import looks_like_shard
 from tfrkit.engines.base import Engine
 from tfrkit.engines.choose import open_engine
 from tfrkit.engines.local import LocalEngine
 from tfrkit.errors import ContainerError, Hint, SourceError, Step, StorageError
+from tfrkit.outputs.dataset import refuse_other_shards
 from tfrkit.outputs.target import Target
 from tfrkit.progress import Progress
 from tfrkit.sidecars.manifest import MADE_BY, Manifest, read_manifest
@@ -140,12 +140,7 @@ def _read_old(prepared: Prepared) -> Manifest | None:
             raise error.replace(hint=Hint(Step("replace the dataset: {force}", force=True))) from None
     if not target.is_file:
         # Without the manifest it is not known which other shards belong to the dataset.
-        planned = {shard.name for shard in prepared.plan.shards}
-        for name in sorted(set(os.listdir(target.folder)) - planned):
-            path = os.path.join(target.folder, name)
-            if not name.startswith((".", "_")) and os.path.isfile(path) and looks_like_shard(path):
-                what = "the folder has another shard, which would be among the new ones"
-                raise StorageError(what, shard=path, hint="choose another folder, or remove it")
+        refuse_other_shards(target.folder, {os.path.join(target.folder, shard.name) for shard in prepared.plan.shards})
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -163,15 +163,20 @@ class Staging:
             self._old = read_manifest(os.path.join(out, MANIFEST))
         known = {*(self.final(name) for name in self._names)}
         known |= set(self.target.list_files(self._old)) if self._old is not None else set()
-        for entry in sorted(os.listdir(out)):
-            path = os.path.join(out, entry)
-            is_ours = path in known or entry.startswith((".", "_"))
-            if not is_ours and os.path.isfile(path) and looks_like_shard(path):
-                raise StorageError(
-                    "the folder has another shard, which would be among the new ones",
-                    shard=path,
-                    hint="choose another folder, or remove it",
-                )
+        refuse_other_shards(out, known)
+
+
+def refuse_other_shards(folder: str, known: Container[str]) -> None:
+    """Raise if a folder has a shard whose path is not known: it would look like one of the new ones."""
+    for entry in sorted(os.listdir(folder)):
+        path = os.path.join(folder, entry)
+        is_ours = path in known or entry.startswith((".", "_"))
+        if not is_ours and os.path.isfile(path) and looks_like_shard(path):
+            raise StorageError(
+                "the folder has another shard, which would be among the new ones",
+                shard=path,
+                hint="choose another folder, or remove it",
+            )
 
 
 class _Moves:

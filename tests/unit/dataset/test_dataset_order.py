@@ -97,7 +97,7 @@ def test_split_by_a_feature_that_is_missing_or_a_float_is_explained(tmp_path: Pa
             ds.split(parts, **{option: "weight"})  # type: ignore[arg-type]
     for option in ("stratify", "group"):
         with pytest.raises(FeatureKindError, match="^feature 'weight' expected integers or bytes, got floats - at "):
-            ds.folds(2, **{option: "weight"})  # type: ignore[arg-type]
+            ds.folds(2, **{option: "weight"})  # type: ignore[arg-type]  # the name is known only at run time
 
 
 def test_feature_with_several_values_cannot_decide_a_split(ds: tfrkit.Dataset) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import tfrkit as tfr
+from tfrkit.container.codecs import Compression
 from tfrkit.features.schema_json import from_json
 from tfrkit.ops.schema import make_schema_text
 from tfrkit.testing.reference import encode_example, write_frames
@@ -48,12 +49,12 @@ DATASET = "# dataset = tf.data.TFRecordDataset(paths, compression_type={}).map(p
 CANNOT = "# TensorFlow cannot read {}, rewrite the files: tfr convert FILES -o out/ --compression gzip"
 
 
-def list_usage(tmp_path: Path, *compressions: str) -> list[str]:
+def list_usage(tmp_path: Path, *compressions: Compression) -> list[str]:
     (tmp_path / "empty.tfrecord").write_bytes(b"")
     paths = [tmp_path / "empty.tfrecord"]
     for name in compressions:
         paths.append(tmp_path / f"{name}.tfrecord")
-        with tfr.Writer(paths[-1], compression=name) as writer:  # type: ignore[arg-type]
+        with tfr.Writer(paths[-1], compression=name) as writer:
             writer.write({"x": 1})
     return make_schema_text(paths, "tf")[0].rstrip().rpartition("\n\n")[2].splitlines()
 
