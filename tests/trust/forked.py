@@ -22,7 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CALLS = ("write", "sync", "rename", "link", "open", "map", "read", "unlink", "mkdir", "truncate")
 PATH_MAX = 4096
-BEFORE_MAIN = 70  # the exit code of a child that ended before it was the command
+NOT_IN_MAIN = 70  # the exit code of a child that ended before or after it was the command
 
 
 class Control(ctypes.Structure):
@@ -104,7 +104,10 @@ class Runner:
         begun = time.monotonic()
         child = os.fork()
         if child == 0:
-            _be_tfr(arguments, folder, outputs, prepare)
+            try:
+                _be_tfr(arguments, folder, outputs, prepare)
+            finally:  # a signal came before or after it: never run the code of the parent
+                os._exit(NOT_IN_MAIN)
         code = _wait(child, begun, signal_after, timeout)
         outcome = Outcome(code, *(path.read_text(errors="replace") for path in outputs), time.monotonic() - begun)
         if self._control is not None:
@@ -126,7 +129,7 @@ class Runner:
 
 def _be_tfr(arguments: list[str], folder: Path, outputs: list[Path], prepare: Callable[[], object] | None) -> None:
     """Be the command: never returns."""
-    code = BEFORE_MAIN
+    code = NOT_IN_MAIN
     try:
         os.setpgid(0, 0)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -148,6 +151,7 @@ def _be_tfr(arguments: list[str], folder: Path, outputs: list[Path], prepare: Ca
     except BaseException:  # noqa: BLE001  (the trace is the finding)
         traceback.print_exc()
     finally:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()

@@ -72,10 +72,7 @@ class Trial:
 
     def find_wrong_end(self, got: Outcome) -> str | None:
         """Return what is wrong after a run that met a failure."""
-        # Python itself drops an interrupt that comes while it destroys an object, and goes on.
-        if "Traceback" in re.sub(
-            r"Exception ignored in:.*?\nKeyboardInterrupt: *\n", "", got.messages, flags=re.DOTALL
-        ):
+        if "Traceback" in got.messages:
             return f"traceback: {got.messages.strip().splitlines()[-1]}\n{got.messages}"
         if got.code == self.whole.code:
             # Of a command that writes, the text has sizes and times; what it wrote is compared.
@@ -95,13 +92,13 @@ class Trial:
             or self._find_wrong_next()
         )
 
-    def is_untouched(self) -> bool:
-        """Whether all files are those from before the run."""
-        return read_tree(self.folder) == self._before
+    def is_clean(self) -> bool:
+        """Whether all files are those from before the run, or those from after a whole one."""
+        return read_tree(self.folder) in (self._before, self._after)
 
     def find_leftovers(self) -> str | None:
         """Return the files that a command should have removed; a build keeps its journal for the next run."""
-        if self.arguments[0] == "build" or read_tree(self.folder) in (self._before, self._after):
+        if self.arguments[0] == "build" or self.is_clean():
             return None
         return f"leftovers: {self._compare(self._before)}"
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
+import sys
+import threading
+import time
 from typing import Any
+
+_AGAIN_SECONDS = 0.01
 
 
 class Terminated(BaseException):
@@ -11,7 +18,8 @@ class Terminated(BaseException):
 
 
 def raise_when_asked_to_end() -> None:
-    """Make Ctrl-C raise `KeyboardInterrupt` and SIGTERM `Terminated`. Ignored signals stay ignored."""
+    """Make Ctrl-C raise `KeyboardInterrupt` and SIGTERM `Terminated`, in any case. Ignored signals stay ignored."""
+    sys.unraisablehook = _ask_again
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
@@ -22,6 +30,23 @@ def _terminate(number: int, frame: Any) -> None:
     # A second SIGTERM must not stop the clean-up.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated
+
+
+def _ask_again(ignored: Any) -> None:
+    """Repeat a signal whose exception Python ignored, because it came in a destructor or during a fork."""
+    number = {KeyboardInterrupt: signal.SIGINT, Terminated: signal.SIGTERM}.get(ignored.exc_type)
+    if number is None:
+        sys.__unraisablehook__(ignored)
+        return
+    if number == signal.SIGTERM:
+        signal.signal(signal.SIGTERM, _terminate)
+    with contextlib.suppress(RuntimeError):  # no thread is started any more: the process is at its end
+        threading.Thread(target=_send_later, args=(number,), daemon=True).start()
+
+
+def _send_later(number: int) -> None:
+    time.sleep(_AGAIN_SECONDS)
+    os.kill(os.getpid(), number)
 
 
 def remove_temporaries() -> None:

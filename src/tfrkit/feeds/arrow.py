@@ -116,14 +116,16 @@ def with_own_errors(stream: ArrowStream) -> Iterator[ArrowStream]:
 
 
 class _WatchedStream(ArrowStream):
-    """A stream that keeps its first error."""
+    """A stream that keeps its first error, also SIGTERM's, of which a consumer knows only the text."""
 
-    error: Exception | None = None
+    error: BaseException | None = None
 
     def _lay_out_batches(self) -> Iterator[Node]:
         try:
             yield from super()._lay_out_batches()
-        except Exception as error:
+        except GeneratorExit:
+            raise
+        except BaseException as error:
             self.error = self.error or error
             raise
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -88,3 +90,35 @@ def test_interrupt_at_any_line_leaves_no_temporary(tmp_path: Path, write: Callab
         assert code == ExitCode.INTERRUPTED
     assert at > 20
     assert temporaries._held == {}
+
+
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGTERM, "Terminated"), (signal.SIGINT, "KeyboardInterrupt")])
+def test_signal_in_a_destructor_is_not_lost(number: int, name: str) -> None:
+    program = f"""
+import signal, time
+from tfrkit.cli.endings import Terminated, raise_when_asked_to_end
+class Dying:
+    def __del__(self):
+        signal.raise_signal({int(number)})
+raise_when_asked_to_end()
+try:
+    Dying()
+    time.sleep(60)
+except (KeyboardInterrupt, Terminated) as end:
+    print(type(end).__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.stderr) == (f"{name}\n", "")
+
+
+def test_other_errors_in_a_destructor_are_printed() -> None:
+    program = """
+from tfrkit.cli.endings import raise_when_asked_to_end
+class Dying:
+    def __del__(self):
+        raise ValueError("dying")
+raise_when_asked_to_end()
+Dying()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert "ValueError: dying" in done.stderr

@@ -209,6 +209,30 @@ def test_failure_text_is_always_a_c_string(error: Exception, message: str) -> No
     assert caught.value.strerror == message
 
 
+def test_failure_that_is_no_exception_is_raised_as_it_was_too() -> None:
+    class Terminated(BaseException):
+        pass
+
+    def make_batches() -> Iterator[dict[str, Any]]:
+        raise Terminated
+        yield {}
+
+    with pytest.raises(Terminated), with_own_errors(to_arrow(make_batches, SCHEMA)) as own:
+        read_rows(own)
+
+
+def test_stream_that_is_not_read_to_its_end_is_no_failure() -> None:
+    def make_batches() -> Iterator[dict[str, Any]]:
+        yield {"x": INTS}
+        raise AssertionError("not read so far")
+
+    with pytest.raises(KeyError, match="theirs"), with_own_errors(to_arrow(make_batches, SCHEMA)) as own:
+        capsule = own.__arrow_c_stream__()
+        read_next(open_stream(capsule))
+        del capsule
+        raise KeyError("theirs")
+
+
 def test_failure_on_a_none_batch_is_reported() -> None:
     with pytest.raises(OSError, match="AttributeError: 'NoneType' object has no attribute 'get'"):
         read_rows(to_arrow(lambda: iter([None]), SCHEMA))  # type: ignore[list-item]

@@ -23,6 +23,7 @@ from tfrkit.storage import transaction
 from tfrkit.storage.addresses import has_scheme, parse_remote
 from tfrkit.storage.lookup import measure_file
 from tfrkit.storage.resolve import Address, show_address
+from tfrkit.storage.temporaries import sweep_folder
 
 Put = Callable[[Any], None]
 """Takes whole frames of a shard."""
@@ -211,12 +212,15 @@ def restore_change(address: Address | Iterable[Address]) -> bool:
     was_restored = False
     while True:
         try:
-            find_shards(address)
+            paths = find_shards(address)
         except UnfinishedChangeError as error:
             transaction.restore(error.shard or ".")
             was_restored = True
         else:
-            return was_restored
+            break
+    for folder in {os.path.dirname(path) for path in paths if not has_scheme(path)}:
+        sweep_folder(folder)  # what is left of a process that was killed after its change was complete
+    return was_restored
 
 
 def keep_all(sources: FrameSources) -> list[ShardWork]:

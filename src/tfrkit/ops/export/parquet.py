@@ -83,9 +83,14 @@ def export_parquet(
 def _write_stream(stream: ArrowStream, file: BinaryIO, compression: str, arrow: Any, parquet: Any) -> None:
     with with_own_errors(stream) as watched:
         reader = arrow.RecordBatchReader.from_stream(watched)
-        with parquet.ParquetWriter(file, reader.schema, compression=compression) as writer:
+        writer = parquet.ParquetWriter(file, reader.schema, compression=compression)
+        try:
             for group in _gather(reader):
                 writer.write_table(arrow.Table.from_batches(group), row_group_size=_GROUP_ROWS)
+            writer.close()
+        except BaseException:
+            writer.is_open = False  # else it writes its end when it is deleted, to a file that is closed by then
+            raise
 
 
 def _gather(batches: Iterable[Any]) -> Iterator[list[Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +144,21 @@ def test_tensors_have_the_type_of_what_is_inside(tmp_path: Path) -> None:
     with tfrkit.Writer(str(tmp_path / "a")) as writer:
         writer.write({"t": np.array([[1, 2], [3, 4]], np.uint8)})
     assert export(tmp_path / "a").to_pylist() == [{"t": [[1, 2], [3, 4]]}]
+
+
+def test_ctrl_c_while_the_file_is_ended_says_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = write(tmp_path / "a", [encode_example({b"n": ("int64", [1])})])
+    close = pq.ParquetWriter.close
+    monkeypatch.setattr(pq.ParquetWriter, "close", lambda self: interrupt(close, self))
+    deleted: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", deleted.append)
+    with pytest.raises(KeyboardInterrupt):
+        export(source)
+    gc.collect()
+    assert deleted == []
+
+
+def interrupt(close: Any, writer: Any) -> None:
+    """Raise `KeyboardInterrupt` in the first call, as Ctrl-C may before the writer knows that it is closed."""
+    pq.ParquetWriter.close = close
+    raise KeyboardInterrupt
