@@ -14,6 +14,7 @@ from tfrkit._limits import DEFAULT_AHEAD_NBYTES, LIMITS
 from tfrkit._threads import map_ahead
 from tfrkit._types import UInt64Array
 from tfrkit.batches.ahead import FramesAhead, choose_inflaters
+from tfrkit.batches.byte_ranges import read_ranges
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.stream import SizedBatch, read_batches
 from tfrkit.codec.decode import Decoder
@@ -290,13 +291,17 @@ class EnginePass:
 def read_stream(
     shard_set: ShardSet, decoder: Decoder, policy: Policy, *, batch_size: int, threads: int
 ) -> Iterator[SizedBatch]:
-    """Yield batches in file order: by the native engine, or by Python threads if it cannot read the shards."""
+    """Yield batches in file order, of `batch_size` rows, or of any number if that is faster."""
     shards = shard_set.shards
     workers = choose_workers(threads, shards.nbytes, is_given=False)
     if workers == 0 or explain_no_engine(shard_set, is_stream=True, threads=threads) is not None:
         yield from read_batches(shards, decoder, policy, batch_size=batch_size, drop_last=False, threads=threads)
         return
-    inflaters = 0 if shards.compressions <= {"none"} else choose_inflaters(shards, threads)
+    is_plain = shards.compressions <= {"none"}
+    if is_plain and policy.verify == "all" and policy.on_error == "raise":
+        yield from read_ranges(shards, decoder, threads=workers)
+        return
+    inflaters = 0 if is_plain else choose_inflaters(shards, threads)
     made = EnginePass(
         shard_set, decoder, policy, workers=workers, ahead_nbytes=DEFAULT_AHEAD_NBYTES, inflaters=inflaters
     )

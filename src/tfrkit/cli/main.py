@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import importlib
 import inspect
@@ -145,14 +146,16 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
         say(explain(done, flags))
         return ExitCode.DONE
     except (TfrkitError, OSError, ImportError, ValueError, MemoryError) as error:
+        if (interrupt := find_interrupt(error)) is not None:
+            remove_temporaries()
+            return code_of_error(interrupt)
         show_trace_if_asked()
         print_error(f"tfr: {describe_error(error, flags)}")
         return code_of_error(error)
     except Exception as error:  # noqa: BLE001  (a bug: its trace is needed, but Python's exit code 1 means "found something")
-        # Python 3.11 turns an interrupt while a module makes its classes into a RuntimeError.
-        if isinstance(error.__cause__, (KeyboardInterrupt, Terminated)):
+        if (interrupt := find_interrupt(error)) is not None:
             remove_temporaries()
-            return code_of_error(error.__cause__)
+            return code_of_error(interrupt)
         # Python has no class of its own for this one.
         if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
             print_error("tfr: the system does not allow another thread\n  raise the limit of processes: ulimit -u")
@@ -161,6 +164,21 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
 
             traceback.print_exc()
         return code_of_error(error)
+
+
+def find_interrupt(error: BaseException) -> BaseException | None:
+    """Return the Ctrl-C or SIGTERM that Python 3.11 turned into this error."""
+    # While a module makes its classes, it becomes a RuntimeError.
+    if isinstance(error.__cause__, (KeyboardInterrupt, Terminated)):
+        return error.__cause__
+    # While shutil.rmtree closes a folder, it becomes the error of closing it again.
+    found: BaseException | None = error
+    while found is not None:
+        is_closed = isinstance(found, OSError) and found.errno == errno.EBADF
+        if is_closed and isinstance(found.__context__, (KeyboardInterrupt, Terminated)):
+            return found.__context__
+        found = found.__context__
+    return None
 
 
 def show_warning(show: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 from tfrkit.cli.exit_codes import ExitCode
 from tfrkit.cli.main import run_guarded
+from tfrkit.errors import StorageError
 from tfrkit.storage import local, temporaries
 from tfrkit.storage.local import LocalWriter
 from tfrkit.storage.temporaries import TemporaryFolder
@@ -122,3 +124,26 @@ Dying()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert "ValueError: dying" in done.stderr
+
+
+def test_interrupt_while_rmtree_closes_a_folder_ends_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    close = os.close
+
+    def close_and_interrupt(descriptor: int) -> None:
+        monkeypatch.setattr(os, "close", close)
+        close(descriptor)
+        raise KeyboardInterrupt
+
+    def run() -> int:
+        (tmp_path / "folder").mkdir()
+        monkeypatch.setattr(os, "close", close_and_interrupt)
+        try:
+            shutil.rmtree(tmp_path / "folder")
+        except OSError as error:  # of Python 3.11
+            raise StorageError("cannot write") from error
+        return ExitCode.DONE
+
+    assert run_guarded(run, {}) == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err == ""
