@@ -28,7 +28,7 @@ from tfrkit._limits import LIMITS
 from tfrkit.orders.order import Order, Shuffled, Whole, score_mixing
 from tfrkit.orders.plan import BatchPlan
 from tfrkit.orders.striped import Striped, Stripes, choose_stripes
-from tfrkit.storage.bucket import Range, coalesce, cut_range
+from tfrkit.storage.ranges import Range, coalesce, cut_range
 
 MEDIAN_SECONDS, SLOW_SECONDS = 0.030, 0.300  # latency: of half and of 99 % of the requests
 SIGMA = math.log(SLOW_SECONDS / MEDIAN_SECONDS) / 2.326

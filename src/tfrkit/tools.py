@@ -24,8 +24,8 @@ from tfrkit.ops.reshape.shuffle import shuffle
 from tfrkit.ops.reshape.split import split
 from tfrkit.ops.sheet import sheet
 from tfrkit.ops.verify.verify import verify
-from tfrkit.storage.bucket import count_requests
 from tfrkit.storage.options import use_storage
+from tfrkit.storage.pace import count_requests
 from tfrkit.view.stats import stats
 
 __all__ = [

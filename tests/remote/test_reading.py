@@ -18,7 +18,7 @@ import tfrkit as tfr
 from tfrkit._limits import LIMITS
 from tfrkit.container.writer import frame_records
 from tfrkit.errors import CorruptRecordError, StorageError
-from tfrkit.storage.bucket import count_requests
+from tfrkit.storage.pace import count_requests
 
 ROWS, SHARDS = 400, 4
 

@@ -23,6 +23,7 @@ import tfrkit as tfr
 from tfrkit._limits import LIMITS
 from tfrkit.storage import bucket, obstore_client
 from tfrkit.storage.options import use_storage
+from tfrkit.storage.pace import COUNTS
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "remote"))
 
@@ -46,7 +47,7 @@ class Clock:
             self._slept += seconds
 
     def monotonic(self) -> float:
-        return self._slept + bucket.COUNTS.requests * REQUEST_SECONDS
+        return self._slept + COUNTS.requests * REQUEST_SECONDS
 
 
 def load_store(dataset: Path, hours: float, seed: int) -> bool:
@@ -76,7 +77,7 @@ def load_store(dataset: Path, hours: float, seed: int) -> bool:
         server.set_faults()
         left = [*server.uploads(), *(key for key in server.read_keys() if "/_build" in key or "/." in key)]
     print(f"store: {clock.monotonic() / 3600:.2f} hours in {time.monotonic() - begun:.0f} s: {done}, {num_wrong} wrong")
-    print(f"store: {bucket.COUNTS.to_json()}; left over: {left or 'nothing'}")
+    print(f"store: {COUNTS.to_json()}; left over: {left or 'nothing'}")
     print(f"store: {sizes[0]:.0f} MB after a tenth, {sizes[-1]:.0f} MB at the end", flush=True)
     return not num_wrong and not left and sizes[-1] < sizes[0] * 1.1 + 10
 

@@ -1,4 +1,4 @@
-"""One remote store as this process uses it: how many requests run at a time, retries, pinned versions, counts.
+"""One remote store as this process uses it: how many requests run at a time, retries, pinned versions.
 
 There is one `Bucket` for each store and process. In a forked process the buckets of the parent are not used: clients
 with threads of their own would wait forever there, so its requests go through another process (`proxy_client`).
@@ -6,22 +6,22 @@ with threads of their own would wait forever there, so its requests go through a
 
 from __future__ import annotations
 
-import math
 import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeVar, cast
 
 from tfrkit._limits import LIMITS
 from tfrkit.errors import RemoteAddressError, StorageError
 from tfrkit.storage.addresses import Remote, parse_remote, suggest_fetch
 from tfrkit.storage.objects import Body, Listing, ObjectInfo, StoreClient, StoredVersion, StoreFault, WritableClient
 from tfrkit.storage.options import StorageOptions, options_of, parse_cache
+from tfrkit.storage.pace import COUNTS, Gate, Pace
+from tfrkit.storage.ranges import Range
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -31,111 +31,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MAX_PAUSE_SECONDS = 15.0
-_PACE_FORGETS = 1.02  # the least time of a request counts less with each later one
-_PATIENT_BLOCKS = 64  # after a reader had to wait
 _CONNECT_TRIES = 4  # of a server that does not answer at all: mostly a wrong endpoint
-
-
-@dataclass
-class RequestCounts:
-    """Requests of this process to remote stores, and how they went.
-
-    Attributes:
-        requests: All requests, repeated ones included.
-        nbytes: Bytes received.
-        retries: Requests that were repeated, for whatever reason.
-        busy: Answers that asked for fewer requests (429, 503).
-        resumed: Bodies that broke off and were continued at the byte reached.
-        fetched_again: Bytes that failed a checksum and were requested once more.
-        cache_hits: Blocks read from the cache instead of the store.
-    """
-
-    requests: int = 0
-    nbytes: int = 0
-    retries: int = 0
-    busy: int = 0
-    resumed: int = 0
-    fetched_again: int = 0
-    cache_hits: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-
-    def add(self, **counts: int) -> None:
-        with self._lock:
-            for name, count in counts.items():
-                setattr(self, name, getattr(self, name) + count)
-
-    def to_json(self) -> dict[str, int]:
-        return {one.name: getattr(self, one.name) for one in fields(self) if not one.name.startswith("_")}
-
-
-class _Gate:
-    """Limits the requests in flight: half as many after "slow down", and then one more after a round of successes.
-
-    Before the first "slow down", one more after each success.
-    """
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._limit = float(LIMITS.first_requests)
-        self._in_flight = 0
-        self._slowed = 0.0
-
-    def enter(self) -> None:
-        with self._condition:
-            while self._in_flight >= max(1, int(self._limit)):
-                self._condition.wait()
-            self._in_flight += 1
-
-    def leave(self, *, is_busy: bool) -> None:
-        with self._condition:
-            self._in_flight -= 1
-            now = time.monotonic()
-            if not is_busy:
-                step = 1 / self._limit if self._slowed else 1.0
-                self._limit = min(float(LIMITS.max_requests), self._limit + step)
-            elif now - self._slowed > 0.1:  # answers to requests of the same moment count once
-                self._slowed = now
-                self._limit = max(1.0, self._limit / 2)
-            self._condition.notify_all()
-
-
-class Pace:
-    """How many blocks a stream requests ahead: few if the store is so near that more would only take memory.
-
-    Blocks that wait are in new memory, which the system has to clear, and out of the processor's cache when they are
-    read. From a store that sends a block in 20 ms, four are enough; after a reader had to wait for one, all are
-    requested again for a while. Races between threads do no harm.
-    """
-
-    def __init__(self) -> None:
-        self._least = math.inf  # seconds of a request for half a block or more, of late
-        self._num_patient = 0
-
-    def note_request(self, nbytes: int, seconds: float) -> None:
-        """Take the time of a request."""
-        if 2 * nbytes >= LIMITS.block_nbytes:
-            self._least = min(seconds, self._least * _PACE_FORGETS)
-
-    def note_wait(self, seconds: float) -> None:
-        """Take the time that a reader waited for a block."""
-        self._num_patient = _PATIENT_BLOCKS if seconds > LIMITS.quick_seconds else max(0, self._num_patient - 1)
-
-    @property
-    def stream_blocks(self) -> int:
-        """Blocks to request ahead."""
-        is_quick = self._least < LIMITS.quick_seconds and not self._num_patient
-        return min(LIMITS.quick_stream_blocks, LIMITS.stream_blocks) if is_quick else LIMITS.stream_blocks
 
 
 class ReplacedError(StorageError):
     """The object is not the version that was requested."""
-
-
-class Range(NamedTuple):
-    """Bytes [start, stop) of an object."""
-
-    start: int
-    stop: int
 
 
 class Bucket:
@@ -146,7 +46,7 @@ class Bucket:
         self.pid = os.getpid()
         self.client = client
         self.options = options
-        self._gate = _Gate()
+        self._gate = Gate()
         self.pace = Pace()
         self._threads: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
@@ -431,18 +331,11 @@ class Bucket:
                 future.cancel()
 
 
-COUNTS = RequestCounts()
-
 _buckets: dict[tuple[int, str, StorageOptions], Bucket] = {}
 _buckets_lock = threading.Lock()
 _used_by: set[int] = set()
 _openers: dict[str, Callable[[Remote, StorageOptions], StoreClient]] = {}
 _is_registered = False
-
-
-def count_requests() -> dict[str, int]:
-    """Return the counts of requests of this process to remote stores."""
-    return COUNTS.to_json()
 
 
 def set_opener(scheme: str, opener: Callable[[Remote, StorageOptions], StoreClient] | None) -> None:
@@ -512,13 +405,11 @@ def forget_known(address: str) -> None:
 
 def _start_child() -> None:
     """Forget the buckets of the parent in a forked process: their threads are not there."""
-    global _buckets_lock, COUNTS
+    global _buckets_lock
     _buckets_lock = threading.Lock()
     _used_by.update(pid for pid, root, _ in _buckets if root.startswith(("s3:", "gs:", "az:", "http")))
     _buckets.clear()
-    COUNTS._lock = threading.Lock()
-    for name in COUNTS.to_json():
-        setattr(COUNTS, name, 0)
+    COUNTS.reset()
 
 
 def require_same_process(bucket: Bucket) -> None:
@@ -535,34 +426,3 @@ def explain_fault(fault: StoreFault, address: str) -> StorageError:
     elif fault.kind == "denied":
         hint = "public data: anonymous=True (--anonymous)    keys: from the environment, or profile= (--profile)"
     return StorageError(f"cannot open, {fault.what}", shard=address, hint=hint)
-
-
-def coalesce(ranges: Iterable[Range], gap: int, limit: int) -> list[tuple[Range, list[int]]]:
-    """Join ranges that overlap, or are at most `gap` bytes apart, up to `limit` bytes; return each with its ranges.
-
-    Example:
-        >>> coalesce([Range(0, 10), Range(500, 510), Range(12, 20)], gap=4, limit=100)
-        [(Range(start=0, stop=20), [0, 2]), (Range(start=500, stop=510), [1])]
-    """
-    joined: list[tuple[Range, list[int]]] = []
-    for number, (start, stop) in sorted(enumerate(ranges), key=lambda one: one[1]):
-        if joined:
-            last, numbers = joined[-1]
-            if start < last.stop or (start - last.stop <= gap and stop - last.start <= limit):
-                numbers.append(number)
-                joined[-1] = Range(last.start, max(stop, last.stop)), numbers
-                continue
-        joined.append((Range(start, stop), [number]))
-    return joined
-
-
-def cut_range(joined: Range, *, in_blocks: bool = False) -> list[Range]:
-    """Return the requests for a range: equal ones of one to two blocks, or with `in_blocks` whole blocks.
-
-    Example:
-        >>> cut_range(Range(0, 20 << 20))
-        [Range(start=0, stop=10485760), Range(start=10485760, stop=20971520)]
-    """
-    nbytes, block = joined.stop - joined.start, LIMITS.block_nbytes
-    step = block if in_blocks else -(-nbytes // max(1, nbytes // block))
-    return [Range(at, min(joined.stop, at + step)) for at in range(joined.start, joined.stop, step)]

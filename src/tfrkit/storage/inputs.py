@@ -248,7 +248,7 @@ def _fetch(bucket: Bucket, key: str, head_nbytes: int | None) -> _Fetched:
     if head_nbytes is None or (known is not None and known.nbytes <= head_nbytes):
         data, info = bucket.read_all(key, 1 << 62)
         return _Fetched(info, data)
-    from tfrkit.storage.bucket import Range
+    from tfrkit.storage.ranges import Range
 
     try:
         pieces, found = bucket.read(key, Range(0, head_nbytes), None)

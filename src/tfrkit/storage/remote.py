@@ -14,10 +14,12 @@ from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
 from tfrkit.storage.addresses import Remote, parse_remote
 from tfrkit.storage.base import Ahead, ByteReader, ByteSource
-from tfrkit.storage.bucket import COUNTS, Bucket, Range, ReplacedError, coalesce, cut_range, explain_fault, find_bucket
+from tfrkit.storage.bucket import Bucket, ReplacedError, explain_fault, find_bucket
 from tfrkit.storage.forking import renew_lock_after_fork
 from tfrkit.storage.lookup import hash_text
 from tfrkit.storage.objects import Listing, ObjectInfo, StoreFault
+from tfrkit.storage.pace import COUNTS
+from tfrkit.storage.ranges import Range, coalesce, cut_range
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -14,7 +14,7 @@ import tfrkit
 from tfrkit._limits import LIMITS
 from tfrkit.container.listed import list_by_manifest
 from tfrkit.errors import CorruptRecordError, StorageError
-from tfrkit.storage.bucket import COUNTS
+from tfrkit.storage.pace import COUNTS
 from tfrkit.testing.commands import run_command
 from tfrkit.testing.fake_store import FakeStore, use_fake_store
 

@@ -6,12 +6,13 @@ import os
 
 import pytest
 
-from tfrkit._limits import LIMITS
 from tfrkit.errors import RemoteAddressError, StorageError
 from tfrkit.storage import bucket
 from tfrkit.storage.addresses import Remote
-from tfrkit.storage.bucket import COUNTS, Bucket, Pace, Range, bucket_of, coalesce, explain_fault
+from tfrkit.storage.bucket import Bucket, bucket_of, explain_fault
 from tfrkit.storage.objects import StoreFault
+from tfrkit.storage.pace import COUNTS
+from tfrkit.storage.ranges import Range
 from tfrkit.testing.fake_store import FakeStore
 
 DATA = bytes(range(256)) * 40
@@ -101,18 +102,6 @@ def test_short_body_is_an_error(store: FakeStore) -> None:
         read(of, 0, 100)
 
 
-def test_slow_down_halves_the_requests_in_flight_and_successes_raise_them() -> None:
-    gate = bucket._Gate()
-    first = gate._limit
-    gate.enter()
-    gate.leave(is_busy=True)
-    assert gate._limit == first / 2
-    for _ in range(40):
-        gate.enter()
-        gate.leave(is_busy=False)
-    assert first / 2 < gate._limit < first / 2 + 5
-
-
 def test_missing_package_is_answered_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(name: str, extra: str):
         raise ImportError(f"{name.partition('.')[0]} is not installed\n  install it: pip install 'tfrkit[{extra}]'")
@@ -144,38 +133,7 @@ def test_forked_process_has_buckets_of_its_own(store: FakeStore) -> None:
     os.close(child)
 
 
-def test_near_ranges_are_joined_up_to_a_limit() -> None:
-    near = [Range(0, 10), Range(14, 20), Range(40, 50)]
-    assert [found for found, _ in coalesce(near, 4, 100)] == [(0, 20), (40, 50)]
-    assert [found for found, _ in coalesce(near, 4, 15)] == [(0, 10), (14, 20), (40, 50)]
-    assert [found for found, _ in coalesce([Range(0, 100), Range(50, 60)], 0, 10)] == [(0, 100)]
-
-
-def test_ranges_are_joined_up_to_a_limit_of_their_length() -> None:
-    ranges = [Range(10, 20), Range(22, 30)]
-    assert coalesce(ranges, gap=2, limit=20) == [(Range(10, 30), [0, 1])]
-    assert len(coalesce(ranges, gap=2, limit=19)) == len(coalesce(ranges, gap=1, limit=20)) == 2
-
-
 def test_hint_about_keys_is_for_denied_objects() -> None:
     assert "--anonymous" in str(explain_fault(StoreFault("denied", "no access"), "s3://b/x").hint)
     assert "use a signed address" in str(explain_fault(StoreFault("denied", "no access"), "https://host/x").hint)
     assert explain_fault(StoreFault("missing", "no such object"), "s3://b/x").hint is None
-
-
-def test_pace_is_quick_after_quick_requests_and_not_after_a_wait() -> None:
-    pace = Pace()
-    block = LIMITS.block_nbytes
-    assert pace.stream_blocks == LIMITS.stream_blocks
-    pace.note_request(block // 4, 0.001)  # too small to know
-    assert pace.stream_blocks == LIMITS.stream_blocks
-    pace.note_request(block, 0.005)
-    assert pace.stream_blocks == LIMITS.quick_stream_blocks
-    pace.note_wait(0.5)
-    assert pace.stream_blocks == LIMITS.stream_blocks
-    for _ in range(100):
-        pace.note_wait(0.001)
-    assert pace.stream_blocks == LIMITS.quick_stream_blocks
-    for _ in range(100):  # the network is another one now
-        pace.note_request(block, 0.15)
-    assert pace.stream_blocks == LIMITS.stream_blocks
