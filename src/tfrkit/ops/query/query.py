@@ -238,8 +238,8 @@ class QuerySession:
         self._before_output: Callable[[], None] | None = None
         self._open_tables(given, binary, verify)
         places = (*PLACE_COLUMNS, NUMBER_COLUMN)
-        hidden = [name for name in places if not any(table.has_column(name) for table in self.tables.values())]
-        self._text = hide_places(self.connection, self.parsed, hidden)
+        self._hidden = [name for name in places if not any(table.has_column(name) for table in self.tables.values())]
+        self._text = hide_places(self.connection, self.parsed, self._hidden)
 
     @property
     def files(self) -> list[str]:
@@ -307,9 +307,10 @@ class QuerySession:
         with self.own_errors(parsed.text):
             self._watch.begin()
             self.prepare(parsed)
+            text = hide_places(self.connection, parsed, self._hidden)
             if self._cluster is not None:
-                self.described = list(zip(("number",), map(str, self._make_relation(parsed.text).types), strict=True))
-            text = self._gather(parsed, parsed.text)
+                self.described = list(zip(("number",), map(str, self._make_relation(text).types), strict=True))
+            text = self._gather(parsed, text)
             (column,) = self.call(lambda: self.connection.execute(text).fetchnumpy()).values()
         return column
 

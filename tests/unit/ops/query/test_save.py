@@ -77,6 +77,16 @@ def test_select_star_copies_matching_records_byte_for_byte(records: list[bytes])
     assert [scan.features for scan in answer._session.scans] == [["label", "tokens"]]
 
 
+@pytest.mark.parametrize("extra", ["", " and _record < 20"])
+def test_a_star_of_another_table_has_no_numbers_of_records(tmp_path: Path, records: list[bytes], extra: str) -> None:
+    labels = [encode_example({b"label": ("int64", [label])}) for label in (0, 2)]
+    (tmp_path / "labels.tfrecord").write_bytes(write_frames(labels))
+    query = f"select * from 't-*' where label in (select * from 'labels.tfrecord'){extra}"
+    assert sql(query).save("out.tfrecord").copied
+    stop = 20 if extra else 30
+    assert stored("out.tfrecord") == [record for number, record in enumerate(records[:stop]) if number % 3 != 1]
+
+
 def test_records_are_copied_in_the_order_requested(records: list[bytes]) -> None:
     assert sql("select * from 't-*' order by label desc, name limit 3").save("out.tfrecord").records == 3
     ordered = sorted(range(30), key=lambda number: (-(number % 3), f"a,{number}\nü"))
