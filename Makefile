@@ -258,14 +258,15 @@ sanitize-threads: .venv-asan/.tools  ## the engine's C++ tests under the thread 
 	    TFRKIT_STRESS_SECONDS=$(SECONDS_EACH) TSAN_OPTIONS=halt_on_error=1 setarch --addr-no-randomize build-tsan-native/native/tests/tfrkit_tests $$suite || exit 1; done
 
 # The C++ runtime must be preloaded with the sanitizer's, or the process dies at the first C++ exception.
-# Leak reports are off because CPython itself never frees everything.
+# Leak reports are off because CPython itself never frees everything. Only Python's own output is captured: a report of
+# the sanitizer would end with the process.
 .PHONY: sanitize-python
 sanitize-python: .venv-asan/.installed  ## the Python tests with a sanitized core; TESTS="tests/unit/codec" for some of them
 	CXX="$${CXX:-g++}"; \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	PYTHONMALLOC=malloc TFRKIT_SANITIZE=1 \
 	LD_PRELOAD="$$($$CXX -print-file-name=libasan.so) $$($$CXX -print-file-name=libstdc++.so)" \
-	.venv-asan/bin/python -m pytest $(or $(TESTS),tests) --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages --ignore=tests/site -m "not resources" -o timeout=3600 $(ARGS)
+	.venv-asan/bin/python -m pytest $(or $(TESTS),tests) --ignore=tests/interop --ignore=tests/cluster --ignore=tests/pages --ignore=tests/site -m "not resources" -o timeout=3600 --capture=sys $(ARGS)
 
 # Python itself is not instrumented; its lock is one that the sanitizer knows. New threads in a forked process are not.
 .PHONY: sanitize-python-threads
@@ -273,7 +274,7 @@ sanitize-python-threads: .venv-tsan/.installed  ## the Python tests of batches u
 	CXX="$${CXX:-g++}"; \
 	TSAN_OPTIONS=report_signal_unsafe=0 TFRKIT_SANITIZE=1 LD_PRELOAD="$$($$CXX -print-file-name=libtsan.so)" \
 	setarch --addr-no-randomize .venv-tsan/bin/python -m pytest $(or $(TESTS),tests/unit/batches) -m "not resources" \
-	    -k "not forked_process_goes_on" -o timeout=3600 $(ARGS)
+	    -k "not forked_process_goes_on" -o timeout=3600 --capture=sys $(ARGS)
 
 .PHONY: compilers
 compilers: .venv/.tools  ## build and run the C++ tests with every g++ and clang there is, and with zig for other machines

@@ -324,8 +324,8 @@ class Trial:
         stem = Path(mutant.path).stem
 
         def is_own(test: str) -> bool:
-            name = Path(test.partition("::")[0]).stem
-            return name == f"test_{stem}" or name.startswith(f"test_{stem}_")
+            name = Path(test.partition("::")[0]).stem.removeprefix("test_")
+            return f"{name}_".startswith(f"{stem}_") or f"{stem}_".startswith(f"{name}_")
 
         places = tuple(f"tests/{place}" for place in (f"unit/{mutant.room}", *ELSEWHERE.get(mutant.room, [])))
 

@@ -69,8 +69,14 @@ def encode_columns(
         kind, values, offsets, length, splits, presence = _encode_column(name, columns[name], coercer, floats, expected)
         if kind == "int64" and expected == "float":
             kind, values = "float", coercer.ints_to_float32(name, values)
+        values, offsets, splits = map(_align, (values, offsets, splits))
         encoded.append((encode_written_name(name), kind, values, offsets, length, splits, presence))
     return encoded, num_rows
+
+
+def _align(array: Any) -> Any:
+    """Copy an array whose numbers are at odd addresses, as in a mapped file: the core reads them as they are."""
+    return array.copy() if isinstance(array, np.ndarray) and not array.flags.aligned else array
 
 
 def encode_written_name(name: str) -> bytes:

@@ -154,6 +154,30 @@ def encode(**columns: Any) -> tuple[list[Any], int]:
     return encode_columns(columns, coercer=Coercer(), floats="ask")
 
 
+def at_odd_addresses(values: Sequence[Any], dtype: str) -> np.ndarray:
+    array = np.array(values, dtype)
+    moved = np.frombuffer(b"\0" + array.tobytes(), np.uint8)[1:].view(dtype).reshape(array.shape)
+    assert not moved.flags.aligned
+    return moved
+
+
+def test_numbers_at_odd_addresses_are_copied_and_others_are_not(check: Any) -> None:
+    moved = at_odd_addresses([[1, -2], [3, 4]], "<i8")
+    check(moved, list(moved))
+    check(at_odd_addresses([0.5, 2.0], "<f4"), [0.5, 2.0])
+    check(Ragged(at_odd_addresses([1, 2, 3], "<i8"), at_odd_addresses([0, 1, 3], "<i8")), [[1], [2, 3]])
+    splits = at_odd_addresses([0, 2, 4], "<i8")
+    offsets = at_odd_addresses([0, 1, 3], "<i8")
+    encoded, _ = encode(
+        a=moved, b=Ragged(moved.reshape(-1), splits), c=BytesColumn(np.frombuffer(b"abc", np.uint8), offsets)
+    )
+    arrays = [part for column in encoded for part in column if isinstance(part, np.ndarray)]
+    assert len(arrays) == 5
+    assert all(part.flags.aligned for part in arrays)
+    plain = np.array([[1, 2]])
+    assert np.shares_memory(encode(a=plain)[0][0][2], plain)
+
+
 def test_columns_are_sorted_by_the_bytes_of_their_names() -> None:
     encoded, num_rows = encode_columns({"b": [1], "\u00e9": [1], "a": [1]}, coercer=Coercer(), floats="ask")
     assert [column[0] for column in encoded] == [b"a", b"b", b"\xc3\xa9"]
