@@ -140,22 +140,19 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
         mute_stdout()
         return get_verdict()
     except (KeyboardInterrupt, Terminated) as end:
-        remove_temporaries()
-        return code_of_error(end)
+        return leave(end)
     except OtherPartsError as done:
         say(explain(done, flags))
         return ExitCode.DONE
     except (TfrkitError, OSError, ImportError, ValueError, MemoryError) as error:
         if (interrupt := find_interrupt(error)) is not None:
-            remove_temporaries()
-            return code_of_error(interrupt)
+            return leave(interrupt)
         show_trace_if_asked()
         print_error(f"tfr: {describe_error(error, flags)}")
         return code_of_error(error)
     except Exception as error:  # noqa: BLE001  (a bug: its trace is needed, but Python's exit code 1 means "found something")
         if (interrupt := find_interrupt(error)) is not None:
-            remove_temporaries()
-            return code_of_error(interrupt)
+            return leave(interrupt)
         # Python has no class of its own for this one.
         if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
             print_error("tfr: the system does not allow another thread\n  raise the limit of processes: ulimit -u")
@@ -164,6 +161,12 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
 
             traceback.print_exc()
         return code_of_error(error)
+
+
+def leave(end: BaseException) -> int:
+    """Clean up after Ctrl-C or SIGTERM; return the exit code."""
+    remove_temporaries()
+    return code_of_error(end)
 
 
 def find_interrupt(error: BaseException) -> BaseException | None:
@@ -225,5 +228,4 @@ def main() -> None:
         raise_when_asked_to_end()
         app(prog_name="tfr")
     except (KeyboardInterrupt, Terminated) as end:
-        remove_temporaries()
-        sys.exit(code_of_error(end))
+        sys.exit(leave(end))
