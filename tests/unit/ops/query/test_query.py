@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tfrkit
+from tfrkit.batches import engine
+from tfrkit.batches.byte_ranges import read_ranges
 from tfrkit.errors import CorruptRecordError, NotATFRecordError, QueryError, SchemaError, StorageError
 from tfrkit.ops.query.query import Answer, sql
 from tfrkit.ops.query.scan import QueryTable
@@ -48,6 +51,34 @@ def test_threads_is_a_deprecated_alias_of_jobs(data: Path) -> None:
         answer = sql("select label from 'train-*'", threads=3)
     assert caught[0].filename == __file__
     assert answer._session._threads == sql("select label from 'train-*'", jobs=3)._session._threads == 3
+
+
+@pytest.mark.parametrize("at", [None, 3_000_000])
+def test_a_large_file_is_read_by_several_threads_with_the_same_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int | None
+) -> None:
+    records = [encode_example({**row(number % 50), b"id": ("int64", [number])}) for number in range(24_000)]
+    frames = write_frames(records)
+    path = tmp_path / "large.tfrecord"
+    path.write_bytes(frames if at is None else flip(frames, at))
+    called: list[int] = []
+
+    def read(shards: Any, decoder: Any, *, threads: int) -> Any:
+        called.append(threads)
+        return read_ranges(shards, decoder, threads=threads, range_nbytes=1 << 16)
+
+    monkeypatch.setattr(engine, "read_ranges", read)
+    answers = []
+    for jobs in (1, 3):
+        rows: list[object] = []
+        try:
+            rows += sql(f"select id, name, note, len(tokens) n, _record from '{path}'", jobs=jobs).tuples()
+        except CorruptRecordError as error:
+            rows = [(error.record, error.offset, error.what)]  # rows before it may have come
+        answers.append(rows)
+    assert answers[0] == answers[1]
+    assert len(answers[0]) == (len(records) if at is None else 1)
+    assert called == [3]
 
 
 def test_glob_is_a_table(data: Path) -> None:
