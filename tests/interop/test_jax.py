@@ -109,6 +109,14 @@ def test_integers_beyond_32_bits_raise_instead_of_being_cut_off(tmp_path: Path) 
         next(iter(tfr.open(path).batch(1).to_jax()))
 
 
+def test_integers_at_the_limits_of_32_bits_are_kept(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.tfrecord")
+    with tfr.Writer(path) as writer:
+        writer.write({"id": 2**31 - 1})
+        writer.write({"id": -(2**31)})
+    assert next(iter(tfr.open(path).batch(2).to_jax()))["id"].tolist() == [2**31 - 1, -(2**31)]
+
+
 def test_rank_without_world_size_raises(dataset: tfr.Dataset) -> None:
     with pytest.raises(TypeError, match="rank and world_size go together, got rank 0 and world_size None"):
         dataset.batch(2).to_jax(rank=0)

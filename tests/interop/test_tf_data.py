@@ -148,6 +148,24 @@ def test_rows_of_one_length_in_some_batches_are_ragged_all_the_same(path: str) -
     assert batches[-1]["x"].to_list() == [[0]] * 4 + [[0, 1]]
 
 
+def test_vectors_of_one_length_in_some_batches_are_ragged_all_the_same(path: str) -> None:
+    def change(batch: dict[str, Any]) -> dict[str, Any]:
+        numbers = np.arange(2 * len(batch["id"])).reshape(-1, 2)
+        is_ragged = 0 in batch["id"]
+        return {"x": tfr.Ragged(numbers, np.array([0, 0, 2, 3, 4, 5])) if is_ragged else numbers[:, np.newaxis]}
+
+    batches = list(tfr.open(path).batch(5).map(change).to_tf())
+    assert batches[0]["x"].to_list() == [[], [[0, 1], [2, 3]], [[4, 5]], [[6, 7]], [[8, 9]]]
+    assert batches[1]["x"].to_list() == [[[2 * number, 2 * number + 1]] for number in range(5)]
+
+
+def test_rows_of_tensors_without_values_come_one_by_one(path: str) -> None:
+    dataset = tfr.open(path).map(lambda row: {"none": np.zeros((2, 0), np.int16), "id": row["id"]})
+    rows = list(dataset.to_tf())
+    assert [int(row["id"]) for row in rows] == list(range(NUM_ROWS))
+    assert {(tuple(row["none"].shape), row["none"].dtype) for row in rows} == {((2, 0), tf.int16)}
+
+
 def test_sequence_examples_keep_context_and_frames(tmp_path: Path) -> None:
     path = str(tmp_path / "a.tfrecord")
     schema = tfr.Schema({"id": "int64"}, feature_lists={"frame": "bytes", "words": ("int64", (None,))})
