@@ -272,9 +272,9 @@ sanitize-python: .venv-asan/.installed  ## the Python tests with a sanitized cor
 .PHONY: sanitize-python-threads
 sanitize-python-threads: .venv-tsan/.installed  ## the Python tests of batches under the thread sanitizer; TESTS="tests/unit/passes" for others
 	CXX="$${CXX:-g++}"; \
-	TSAN_OPTIONS=report_signal_unsafe=0 TFRKIT_SANITIZE=1 LD_PRELOAD="$$($$CXX -print-file-name=libtsan.so)" \
+	TSAN_OPTIONS="report_signal_unsafe=0 suppressions=$(CURDIR)/native/tsan-suppressions.txt" TFRKIT_SANITIZE=1 LD_PRELOAD="$$($$CXX -print-file-name=libtsan.so)" \
 	setarch --addr-no-randomize .venv-tsan/bin/python -m pytest $(or $(TESTS),tests/unit/batches) -m "not resources" \
-	    -k "not forked_process_goes_on" -o timeout=3600 --capture=sys $(ARGS)
+	    -k "not forked_process" -o timeout=3600 --capture=sys $(ARGS)
 
 .PHONY: compilers
 compilers: .venv/.tools  ## build and run the C++ tests with every g++ and clang there is, and with zig for other machines

@@ -109,6 +109,7 @@ def test_default_memory_is_half_of_what_the_process_may_use() -> None:
     assert sql("select 1")._session.memory == parse_memory(None)
 
 
+@pytest.mark.skipif("TFRKIT_SANITIZE" in os.environ, reason="a sanitizer needs terabytes of address space")
 def test_limit_of_the_process_is_known() -> None:
     program = """
 import resource
