@@ -343,7 +343,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
         starts = self.find_starts()
         wanted = number + starts[-1] if number < 0 else number
         if not 0 <= wanted < starts[-1]:
-            raise IndexError(f"record {number} of {starts[-1]}")
+            raise IndexError(f"record {number} of {starts[-1]} does not exist")
         shard = bisect.bisect_right(starts, wanted) - 1
         return self.open_shard(shard), wanted - starts[shard]
 

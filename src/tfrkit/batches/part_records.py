@@ -112,8 +112,8 @@ def _take(policy: Policy, error: ContainerError) -> None:
 
 
 def count_from_start(numbers: Int64Array, size: int) -> UInt64Array:
-    """Return row numbers of which the negative ones count from the end; raise IndexError for one outside `size`."""
+    """Return row numbers from the start; negative ones count from the end. Raise IndexError if one is out of range."""
     wrong = numbers[(numbers < -size) | (numbers >= size)]
     if len(wrong):
-        raise IndexError(f"record {wrong[0]} of {size}")
+        raise IndexError(f"record {wrong[0]} of {size} does not exist")
     return np.where(numbers < 0, numbers + size, numbers).astype(np.uint64)

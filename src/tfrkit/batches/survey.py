@@ -225,7 +225,7 @@ def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
 
 
 def note_kinds(paths: Sequence[str], *, features: bool = True) -> list[str]:
-    """Describe records whose kind differs between shards in one sentence, and so each feature, unless not `features`.
+    """Return notes on files whose records differ in kind and, with `features`, on features that differ in kind.
 
     Reads the first records of some shards. The paths must be files.
     """

@@ -55,7 +55,7 @@ def gather_ragged(key: str, spec: RaggedFeature, columns: _Columns) -> RaggedTen
         for row, (found, count) in enumerate(zip(lengths, counts, strict=True)):
             if found.sum() != count or (found < 0).any():
                 raise InvalidArgumentError(
-                    None, None, f"partition {partition} of feature {key!r} does not cut {count} values, row {row}"
+                    None, None, f"partition {partition} of feature {key!r} does not fit the {count} values of row {row}"
                 )
         values = RaggedTensor(values, _splits(np.concatenate([np.zeros(0, int), *lengths]), dtype))
         counts = np.array([len(found) for found in lengths], int)

@@ -175,7 +175,7 @@ class Part:
     def _pick_one(self, number: int) -> Row:
         size = len(self)
         if not -size <= number < size:
-            raise IndexError(f"record {number} of {size}")
+            raise IndexError(f"record {number} of {size} does not exist")
         wanted = number + size if number < 0 else number
         if self._is_plain:
             rows = pick_row(self._set, self._get_fetcher(), wanted)

@@ -58,7 +58,7 @@ class Fingerprints:
         self._splits.append((split, len(digests)))
 
     def find_matches(self) -> Iterator[Match]:
-        """Yield each record that copies an earlier one, with one earlier match in its own and each earlier split.
+        """Yield matches of each record with earlier ones, in its own split and in each earlier split.
 
         REQUIRES: records were added split by split.
         """

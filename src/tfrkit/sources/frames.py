@@ -222,7 +222,7 @@ def read_frames(
         shared = shared or row
         if row != shared:
             first, other = map(_show_form, (shared, row))
-            raise SourceError(f"frames expected one form, got {first} at first and {other} at {name!r:.64}")
+            raise SourceError(f"frames expected one format and size, got {first}, and {other} at {name!r:.64}")
     return frames, shared
 
 

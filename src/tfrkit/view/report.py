@@ -162,7 +162,7 @@ def _make_figure(whole: NumberSummary, splits: Sequence[NumberSummary]) -> Json 
 
 
 def _shorten_classes(one: Json, splits: Sequence[Json]) -> Json:
-    """Sort classes by count, and count them in each split, or in all records without splits."""
+    """Sort classes by count, and count them in each split, or in all records if there are no splits."""
     names = [split["name"] for split in splits] if len(splits) > 1 else []
     ranked = sorted(one["classes"], key=lambda entry: -entry["count"])
     counts = [[entry["splits"][name]["count"] for name in names] or [entry["count"]] for entry in ranked]

@@ -186,7 +186,7 @@ def test_partitions_cut_values_into_rows() -> None:
     assert rows.to_list() == [[[1, 2, 3], [], [4]], []]
     assert rows.to_tensor(default_value=9)[0].tolist() == [[1, 2, 3], [9, 9, 9], [4, 9, 9]]
     assert parse_parts(make(tf.int64, "v", [make.UniformRowLength(2)])).to_list() == [[[1, 2], [3, 4]], []]
-    with pytest.raises(tf.errors.InvalidArgumentError, match="partition .*short.* does not cut 4 values"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="partition .*short.* does not fit the 4 values"):
         parse_parts(make(tf.int64, "v", [make.RowLengths("short")]))
     with pytest.raises(TypeError, match="partitions expected RaggedFeature.RowLengths or another partition, got 3"):
         make(tf.int64, partitions=[3])

@@ -120,7 +120,9 @@ def test_frames_outside_of_folders_are_named(tmp_path: Path) -> None:
 def test_frames_of_different_sizes_are_a_bad_clip_unless_resized(tmp_path: Path) -> None:
     save_image(tmp_path / "a/1.png")
     save_image(tmp_path / "a/2.png", size=(9, 6))
-    with pytest.raises(SourceError, match=r"frames expected one form, got png 8x6 .* and png 9x6 .* at '2.png'"):
+    with pytest.raises(
+        SourceError, match=r"frames expected one format and size, got png 8x6 .* and png 9x6 .* at '2.png'"
+    ):
         rows_of(Frames(str(tmp_path)).scan(""))
     [row] = rows_of(Frames(str(tmp_path), images=ImageOptions(resize=(4, 4))).scan("")).values()
     assert [len(frame) for frame in row["feature_lists"]["image/encoded"]] == [48, 48]

@@ -56,7 +56,7 @@ class SourceBatch(NamedTuple):
 
 
 class KnownInput(NamedTuple):
-    """What a worker of a cluster is given to know of a whole input, of which it reads one shard."""
+    """What a worker of a cluster must know about the whole input, of which it reads one shard."""
 
     kind: RecordKind
     schema: Schema

@@ -113,7 +113,9 @@ def make_yolo_boxes(corners: Corners, image: AnnotatedImage) -> list[str]:
     """Format each box as `x y width height`, with the fewest decimals that restore the stored corners."""
     exact = corners.astype(np.float64)
     if exact.size and not (exact.min() >= -1 and exact.max() <= 2):
-        raise CodecError("boxes expected corners as parts of the image, from 0 to 1, got others")
+        raise CodecError(
+            f"boxes expected corners as fractions of the image, from 0 to 1, got {exact.min():g} to {exact.max():g}"
+        )
     sizes = np.array([image.width, image.height, image.width, image.height], np.float64)
     centres = (exact[:, :2] + exact[:, 2:]) / 2
     extents = exact[:, 2:] - exact[:, :2]

@@ -331,10 +331,11 @@ class QuerySession:
 
     @contextlib.contextmanager
     def make_output(self, path: str, how: object, require_free: Callable[[bool], None]) -> Iterator[None]:
-        """Surround one run of the query whose rows go to `path`, in the way `how`.
+        """Prepare one run of the query that writes its rows to `path`; `how` is the compression.
 
-        `require_free(force)` is called before the first row: at once, or if parts share the work, by the one that has
-        the results of all. Of parts that have them at the same moment only one gets rows, the others `OtherPartsError`.
+        `require_free(force)` is called before the first row: at once, or, if several parts share the work, by the part
+        that has all results. If several parts have them at the same time, only one gets the rows, and the others raise
+        `OtherPartsError`.
         """
         with contextlib.ExitStack() as stack:
             workers = stack.enter_context(connect_if(self._cluster if self._is_part else None))
