@@ -19,6 +19,8 @@ from tfrkit.storage.base import ByteSource
 
 # Records sampled to find out whether a shard holds Examples.
 _SAMPLE_RECORDS = 256
+# From this number of stretches on, those of a local file are twice as long.
+_LARGE_STRETCHES = 64
 NOT_AN_EXAMPLE = "record is neither an Example nor a SequenceExample, as most others are"
 
 
@@ -73,8 +75,11 @@ def cut_shard(shard: Shard) -> Iterator[Stretch]:
     rest = held = Stretch(shard, b"", 0, shard.nbytes or 0, 0, 0, 0)
     if shard.compression == "none" and (rest.nbytes > 2 * LIMITS.check_nbytes or shard.reader.is_remote):
         stream = FrameStream(shard, Policy("lengths"), releases=False, ahead="most")
+        # Of a large file there are enough longer ones for all threads, and handing them on takes less time.
+        is_large = rest.nbytes > _LARGE_STRETCHES * LIMITS.check_nbytes and not shard.reader.is_remote
+        max_nbytes = LIMITS.check_nbytes * (2 if is_large else 1)
         try:
-            while stretch := stream.take(_native.check_frames, max_nbytes=LIMITS.check_nbytes):
+            while stretch := stream.take(_native.check_frames, max_nbytes=max_nbytes):
                 if held is not rest:
                     yield held
                 held = stretch

@@ -59,7 +59,12 @@ class MadeFolders:
             path = os.path.dirname(path)
         try:
             for path in reversed(missing):
-                os.mkdir(path)
+                try:
+                    os.mkdir(path)
+                except FileExistsError:
+                    if os.path.isdir(path):
+                        continue  # another process was faster
+                    raise
                 self._made.append(path)
         except OSError as error:
             self.remove()

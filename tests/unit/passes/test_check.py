@@ -96,6 +96,15 @@ def test_small_or_compressed_shard_is_one_stretch() -> None:
 
 
 @pytest.mark.usefixtures("small_stretches")
+@pytest.mark.parametrize(("num_frames", "most"), [(200, 100), (400, 200)])
+def test_stretches_of_a_large_file_are_twice_as_long(num_frames: int, most: int) -> None:
+    frames = write_frames([b"x" * 4] * num_frames)  # of 20 bytes
+    stretches = list(cut_shard(Shard(MemoryReader(frames))))
+    assert max(stretch.nbytes for stretch in stretches) == most
+    assert sum(stretch.num_frames for stretch in stretches) == num_frames
+
+
+@pytest.mark.usefixtures("small_stretches")
 def test_stretches_of_a_sound_shard_touch_each_other() -> None:
     _, _, stretches = check_in_stretches(FRAMES)
     assert len(stretches) > 3

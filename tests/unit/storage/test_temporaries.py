@@ -13,7 +13,14 @@ import pytest
 from tfrkit import _native
 from tfrkit.errors import StorageError
 from tfrkit.storage import temporaries
-from tfrkit.storage.temporaries import TemporaryFile, TemporaryFolder, make_scratch, move_file, sweep_folder
+from tfrkit.storage.temporaries import (
+    MadeFolders,
+    TemporaryFile,
+    TemporaryFolder,
+    make_scratch,
+    move_file,
+    sweep_folder,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -225,3 +232,31 @@ def test_file_in_the_way_of_a_folder_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"cannot make a folder, it is a file - at .*file"):
         TemporaryFile(str(tmp_path / "file" / "a" / "out"), make_folders=True)
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_folder_that_another_process_makes_at_the_same_moment_is_used_and_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mkdir = os.mkdir
+
+    def make_before(path: str) -> None:
+        mkdir(path)
+        mkdir(path)  # as if the first one were of another process
+
+    monkeypatch.setattr(os, "mkdir", make_before)
+    made = MadeFolders()
+    made.make(str(tmp_path / "a" / "b"))
+    made.remove()
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_file_that_appears_in_place_of_a_folder_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mkdir = os.mkdir
+
+    def write_before(path: str) -> None:
+        Path(path).touch()
+        mkdir(path)
+
+    monkeypatch.setattr(os, "mkdir", write_before)
+    with pytest.raises(StorageError, match="cannot make a folder, it is a file"):
+        MadeFolders().make(str(tmp_path / "a"))
