@@ -1,4 +1,4 @@
-"""One remote store as this process uses it: how many requests run at a time, retries, pinned versions.
+"""One remote store as this process uses it: its requests, retries, pinned versions.
 
 There is one `Bucket` for each store and process. In a forked process the buckets of the parent are not used: clients
 with threads of their own would wait forever there, so its requests go through another process (`proxy_client`).

@@ -44,11 +44,11 @@ def make_shards(folder: Path, *shards: bytes) -> list[Shard]:
     return [Shard(open_reader(str(path))) for path in paths]
 
 
-def list_rows(batches: Iterator[tuple[dict[str, object], int]]) -> Read:
+def list_rows(batches: Iterator[tuple[dict[str, Any], int]]) -> Read:
     rows: list[tuple[int, bytes]] = []
     try:
         for batch, num_rows in batches:
-            x, b = batch["x"].tolist(), list(batch["b"])  # type: ignore[attr-defined, call-overload]
+            x, b = batch["x"].tolist(), list(batch["b"])
             assert len(x) == len(b) == num_rows > 0
             rows += zip(x, map(bytes, b), strict=True)
     except TfrkitError as error:
@@ -57,8 +57,7 @@ def list_rows(batches: Iterator[tuple[dict[str, object], int]]) -> Read:
 
 
 def read_in_turn(shards: list[Shard]) -> Read:
-    options = {"batch_size": 1, "drop_last": False, "threads": 1}
-    return list_rows(read_batches(shards, Decoder(SCHEMA), Policy(), **options))  # type: ignore[arg-type]
+    return list_rows(read_batches(shards, Decoder(SCHEMA), Policy(), batch_size=1, drop_last=False, threads=1))
 
 
 def read_by_ranges(shards: list[Shard], nbytes: int, threads: int = 3) -> Read:
